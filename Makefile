@@ -1,0 +1,84 @@
+# `make help` lists the targets. The two that matter: `make lab` and `make test`.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+# Where the environment is made; another folder can be named: make lab VENV=/tmp/venv
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+export JUPYTER_PLATFORM_DIRS := 1
+
+.PHONY: help env lab test lint images notebooks parity parity-matrix lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+env: $(READY) ## make the environment in .venv, if it is not there or not up to date
+
+$(READY): requirements.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "This course needs Python 3.11 or newer, and '$(PYTHON)' was not found. Install it, or name one: make lab PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "This course needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make lab PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make environments: its venv module is missing (on Debian and Ubuntu: apt install python3-venv)."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p build
+	@echo "Making the environment in $(VENV): once, a few minutes, about 2 GB on disk (more with CUDA). Log: build/install.log"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt -e '.[test]' 2>&1 \
+	  | tee build/install.log \
+	  | awk -v tty="$$(test -t 1 && echo 1 || echo 0)" ' \
+	      /^(Collecting|Requirement already)/ { n += 1; if (tty) printf "\r\033[K  %d packages looked up · %s", n, $$2; else if (n % 25 == 0) print "  " n " packages looked up" } \
+	      /^ *Downloading/ { if (tty) printf "\r\033[K  downloading %s %s %s", $$2, $$3, $$4 } \
+	      /^Installing collected/ { printf "%s", (tty ? "\r\033[K" : ""); print "  installing " NF - 3 " packages …"; fflush() } \
+	      { fflush() }' \
+	  || { echo; echo "The installation failed. Its last lines (all of it is in build/install.log):"; tail -n 8 build/install.log; \
+	       echo "Is there a network? 'make lab' tries again and keeps what was done."; exit 1; }
+	@touch $@
+	@echo "The environment is ready."
+
+lab: $(READY) ## open the course in JupyterLab
+	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $$(test "$$(id -u)" = 0 && echo --allow-root) \
+	  --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS)) --LabApp.news_url= \
+	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(ARGS)
+
+test: $(READY) lint ## every test: lint, unit tests, then every notebook executed and compared (nbval)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	  --nbval-sanitize-with tests/nbval_sanitize.cfg -n 2 --dist loadfile notebooks
+
+lint: $(READY) ## ruff over code and notebooks: rules and format
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check . || { echo "Not formatted: run $(BIN)/ruff format"; exit 1; }
+
+images: $(READY) ## draw images/*.svg anew
+	@$(BIN)/python -m lecture_utils.plots
+
+notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh kernel
+	@for f in $(NOTEBOOKS); do echo "  $$f"; $(BIN)/jupyter execute --inplace --timeout=120 \
+	  --NotebookClient.record_timing=False "$$f" 2> build/execute.log || { cat build/execute.log; exit 1; }; done
+
+parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
+	@$(BIN)/python -m lecture_utils.parity $(ARGS)
+
+# The versions with which parity is proved; each is unpacked beside the others and put first on the path.
+MATRIX ?= 4.48.3 4.57.6 5.0.0 5.24.0
+parity-matrix: $(READY) ## parity on old and new versions of transformers; writes tests/records/
+	@PYTHON=$(BIN)/python tests/parity_matrix.sh $(MATRIX)
+
+# CUDA's libraries are left out of the lock: the wheel of torch names the ones it needs.
+TORCH ?= 2.13.0
+lock: ## write requirements.txt anew from pyproject.toml (newest versions; torch is TORCH)
+	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install -q uv
+	@echo torch==$(TORCH) > build/torch.txt
+	@build/uv/bin/uv pip compile -q pyproject.toml --extra test --universal --python-version 3.11 \
+	  -c build/torch.txt --no-annotate --no-header -o build/lock.txt
+	@{ echo "# Written by 'make lock' from pyproject.toml: the exact versions that 'make env' installs."; \
+	  grep -vE '^(nvidia-|cuda-|triton)|emscripten.$$' build/lock.txt; } > requirements.txt
+
+clean: ## remove the environment and everything that was built
+	@rm -rf $(VENV) build lecture_utils.egg-info .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,59 @@
+"""The model, one part a file, in the order of the lessons. Imports nothing but torch."""
+
+from .activations import gelu, leaky_relu, relu, sigmoid, silu, silu_grad, swish, tanh
+from .config import LlamaConfig
+from .feed_forward import FeedForward, SwiGLU, intermediate_size
+from .normalization import LayerNorm, RMSNorm
+from .presets import PRESETS
+from .rope import (
+    RotaryEmbedding,
+    apply_rope,
+    apply_rope_complex,
+    apply_rope_interleaved,
+    cos_sin,
+    half_to_interleaved,
+    interleaved_to_half,
+    rotate_2d,
+    rotate_half,
+    rotation_matrix,
+)
+from .rope_scaling import (
+    dynamic_scaling,
+    inv_freq,
+    linear_scaling,
+    llama3_scaling,
+    rope_frequencies,
+)
+
+__all__ = [
+    "PRESETS",
+    "FeedForward",
+    "LayerNorm",
+    "LlamaConfig",
+    "RMSNorm",
+    "RotaryEmbedding",
+    "SwiGLU",
+    "apply_rope",
+    "apply_rope_complex",
+    "apply_rope_interleaved",
+    "cos_sin",
+    "dynamic_scaling",
+    "gelu",
+    "half_to_interleaved",
+    "interleaved_to_half",
+    "intermediate_size",
+    "inv_freq",
+    "leaky_relu",
+    "linear_scaling",
+    "llama3_scaling",
+    "relu",
+    "rope_frequencies",
+    "rotate_2d",
+    "rotate_half",
+    "rotation_matrix",
+    "sigmoid",
+    "silu",
+    "silu_grad",
+    "swish",
+    "tanh",
+]

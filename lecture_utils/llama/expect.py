@@ -1,0 +1,87 @@
+"""Guards at the doors of the model: bad input gets one clear sentence that names the argument.
+
+The notebooks show the same classes and functions without these calls, and without docstrings.
+"""
+
+import torch
+from torch import Tensor
+
+
+def positive_int(name: str, value: int, even: bool = False) -> None:
+    """Raises ValueError unless `value` is an integer above 0 (and even, where asked)."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1 or (even and value % 2):
+        kind = "a positive even integer" if even else "a positive integer"
+        raise ValueError(f"{name} must be {kind}, not {value!r}")
+
+
+def above_zero(name: str, value: float) -> None:
+    """Raises ValueError unless `value` is a number above 0."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        raise ValueError(f"{name} must be a number above 0, not {value!r}")
+
+
+def floating(name: str, value: Tensor) -> None:
+    """Raises TypeError unless `value` is a floating-point tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, not {type(value).__name__}")
+    if not value.is_floating_point():
+        raise TypeError(f"{name} must be a floating-point tensor, not {value.dtype}")
+
+
+def features(name: str, value: Tensor, size: int) -> None:
+    """Raises unless `value` is a floating-point tensor whose last axis has `size` features."""
+    floating(name, value)
+    if value.dim() == 0 or value.shape[-1] != size:
+        raise ValueError(
+            f"the last axis of {name} must have {size} features; its shape is {list(value.shape)}"
+        )
+
+
+def even_features(name: str, value: Tensor) -> None:
+    """Raises unless `value` is a floating-point tensor whose last axis is even (RoPE turns pairs)."""
+    floating(name, value)
+    if value.dim() == 0 or value.shape[-1] == 0 or value.shape[-1] % 2:
+        raise ValueError(
+            f"the last axis of {name} must be even and not empty; its shape is {list(value.shape)}"
+        )
+
+
+def same_device(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    """Raises ValueError unless the two tensors are on one device."""
+    if value.device != other.device:
+        raise ValueError(f"{name} is on {value.device} and {other_name} on {other.device}: move one of them")
+
+
+def integers(name: str, value: Tensor) -> None:
+    """Raises TypeError unless `value` is a tensor of integers."""
+    if not isinstance(value, Tensor) or value.is_floating_point() or value.dtype == torch.bool:
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"{name} must be a tensor of integers, not {kind}")
+
+
+def turns(name: str, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+    """Raises ValueError unless cos and sin are angles for every token and feature of `x` [B, heads, S, d].
+
+    Without this check a wrong axis would broadcast, and a wrong dtype would turn the output into fp32.
+    """
+    even_features(name, x)
+    for angle_name, angle in (("cos", cos), ("sin", sin)):
+        floating(angle_name, angle)
+        if x.dim() < 3 or angle.shape[-2:] != x.shape[-2:]:
+            raise ValueError(
+                f"{name} must be [B, heads, S, d] and {angle_name} [S, d] or [B, S, d]; "
+                f"their shapes are {list(x.shape)} and {list(angle.shape)}"
+            )
+        if angle.dtype != x.dtype:
+            raise ValueError(f"{angle_name} is {angle.dtype} and {name} {x.dtype}: cast cos and sin to it")
+
+
+def head_rows(name: str, weight: Tensor, n_heads: int) -> None:
+    """Raises unless the first axis of `weight` is n_heads · d rows with d even."""
+    floating(name, weight)
+    positive_int("n_heads", n_heads)
+    if weight.dim() == 0 or weight.shape[0] == 0 or weight.shape[0] % (2 * n_heads):
+        raise ValueError(
+            f"{name} must have n_heads · d rows with d even; "
+            f"its shape is {list(weight.shape)} for n_heads {n_heads}"
+        )

@@ -1,0 +1,57 @@
+"""Hugging Face's classes: the only module that imports transformers, and knows how its versions differ.
+
+Read from here, the classes and functions have the names that they have there.
+"""
+
+import inspect
+
+import torch
+from torch import Tensor
+from transformers import LlamaConfig as HFLlamaConfig
+from transformers import LlamaForCausalLM
+from transformers.activations import ACT2FN
+from transformers.models.llama.modeling_llama import (
+    LlamaMLP,
+    LlamaRMSNorm,
+    LlamaRotaryEmbedding,
+    apply_rotary_pos_emb,
+    rotate_half,
+)
+
+from ..llama.config import LlamaConfig
+
+__all__ = [
+    "ACT2FN",
+    "LlamaForCausalLM",
+    "LlamaMLP",
+    "LlamaRMSNorm",
+    "LlamaRotaryEmbedding",
+    "apply_rotary_pos_emb",
+    "inv_freq",
+    "llama_config",
+    "rotate_half",
+]
+
+
+def llama_config(config: LlamaConfig) -> HFLlamaConfig:
+    """The same config as an object of Hugging Face, whatever its version."""
+    values = {name: getattr(config, name) for name in config.__dataclass_fields__}
+    theta, scaling = values.pop("rope_theta"), values.pop("rope_scaling")
+    if "rope_parameters" in inspect.signature(HFLlamaConfig.__init__).parameters:  # from 5.0
+        values["rope_parameters"] = {"rope_type": "default", "rope_theta": theta, **(scaling or {})}
+    else:
+        values |= {"rope_theta": theta, "rope_scaling": scaling}
+    return HFLlamaConfig(**values)
+
+
+def inv_freq(config: LlamaConfig, seq_len: int) -> Tensor:
+    """The frequencies that Hugging Face uses for a text of `seq_len` tokens, [d/2]."""
+    rotary = LlamaRotaryEmbedding(llama_config(config))
+    rotary(torch.zeros(1), torch.arange(seq_len)[None])  # the dynamic rule acts in the forward pass
+    return rotary.inv_freq
+
+
+def num_parameters(config: LlamaConfig) -> int:
+    """Number of parameters of the whole model, built on the meta device: no memory, no weights."""
+    with torch.device("meta"):
+        return LlamaForCausalLM(llama_config(config)).num_parameters()
