@@ -114,7 +114,7 @@ def assert_matches(
     formula: Callable | None = None,
     kind: str = "elementwise",
     dtypes: Sequence[torch.dtype] = DTYPES,
-    magnitudes: Sequence[float] = (1e-3, 1.0, 30.0),
+    magnitudes: Sequence[float] = (1.0, 1e-3, 30.0),
     title: str | None = None,
     seed: int = 0,
 ) -> ParityTable:
@@ -133,7 +133,7 @@ def assert_matches(
         formula: the part in float64, `formula(parameters, *inputs)`: says which of the two is off.
         kind: a row of `tolerances.TOLERANCES`: "exact", "elementwise" or "matmul".
         dtypes: compared one by one, on the CPU and on a GPU where there is one.
-        magnitudes: factors for the floating-point inputs.
+        magnitudes: factors for the floating-point inputs; a failure reports the first that shows it.
         title: heads the table; the names of the two by default.
         seed: of the weights and of the gradients that are sent back.
 

@@ -78,7 +78,7 @@ def proofs() -> list[Proof]:
         return torch.randn(shape, generator=generator)
 
     tokens = randn(3, 5, 96)  # [B, S, H], no two sizes equal
-    small = {"magnitudes": (0.1, 1.0, 4.0)}  # a product of two projections: fp16 ends at 65504
+    small = {"magnitudes": (1.0, 0.1, 4.0)}  # a product of two projections: fp16 ends at 65504
     mlp_config = LlamaConfig(hidden_size=96, intermediate_size=160, num_attention_heads=4)
     biased_config = LlamaConfig(hidden_size=96, intermediate_size=160, num_attention_heads=4, mlp_bias=True)
     positions = torch.tensor([[0, 1, 2, 7, 63, 500, 30], [3, 4, 5, 6, 100, 9000, 8]])
@@ -98,7 +98,7 @@ def proofs() -> list[Proof]:
                 {
                     "kind": "exact",
                     "formula": lambda p, x, eps=eps: formula.rms_norm(p, x, eps),
-                    "magnitudes": (1e-3, 1.0, 300.0),  # 300² overflows fp16 without the upcast
+                    "magnitudes": (1.0, 1e-3, 300.0),  # 300² overflows fp16 without the upcast
                 },
             )
         )
@@ -118,7 +118,7 @@ def proofs() -> list[Proof]:
     for name in ("sigmoid", "tanh", "relu", "leaky_relu", "gelu", "silu"):
         rows.append(
             Proof("05", name, getattr(llama, name), reference.ACT2FN[name], (tokens,),
-                  {"formula": getattr(formula, name), "magnitudes": (1e-3, 1.0, 8.0),
+                  {"formula": getattr(formula, name), "magnitudes": (1.0, 1e-3, 8.0),
                    "kind": "saturating" if name in ("sigmoid", "tanh") else "elementwise"})
         )  # fmt: skip
     for scaling in ROPE_SCALINGS:
@@ -134,6 +134,6 @@ def proofs() -> list[Proof]:
         Proof("06", "rotate_half", llama.rotate_half, reference.rotate_half, (q,),
               {"kind": "exact", "formula": formula.rotate_half}),
         Proof("06", "apply_rope", llama.apply_rope, reference.apply_rotary_pos_emb, (q, k, cos, sin),
-              {"kind": "exact", "formula": formula.apply_rope, "magnitudes": (0.1, 1.0, 30.0)}),
+              {"kind": "exact", "formula": formula.apply_rope, "magnitudes": (1.0, 0.1, 30.0)}),
     ]  # fmt: skip
     return rows

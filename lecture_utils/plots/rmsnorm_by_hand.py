@@ -1,0 +1,101 @@
+"""Lesson 02: RMSNorm as geometry, what eps does, and what it costs."""
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lecture_utils.llama import LayerNorm, RMSNorm
+
+from . import style
+
+
+def circle(axes: Axes, points: Tensor, weight: Tensor) -> None:
+    """Tokens of two features before and after RMSNorm: `points` [S, 2], `weight` [2]."""
+    norm = RMSNorm(2)
+    norm.weight.data = weight
+    outputs = norm(points).detach()
+    turn = torch.linspace(0, 2 * torch.pi, 200)
+    ring = 2**0.5 * weight[:, None] * torch.stack((turn.cos(), turn.sin()))
+    axes.plot(*ring, color=style.REFERENCE, linestyle="--", linewidth=1.2)
+    for before, after in zip(points, outputs, strict=True):
+        axes.plot(*zip(before, after, strict=True), color="#CCCCCC", linewidth=0.9, zorder=1)
+    axes.scatter(*points.T, s=22, color=style.INPUT, zorder=2)
+    axes.scatter(*outputs.T, s=22, color=style.OUTPUT, zorder=3)
+    shape = "a circle of radius √2" if (weight == 1).all() else "an ellipse"
+    axes.set(title=f"Weight ({weight[0]:g}, {weight[1]:g}): {shape}", xlabel="feature 1", ylabel="feature 2")
+    axes.set(aspect="equal", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
+    style.label_line(axes, -3, 2.75, "before", style.INPUT)
+    style.label_line(axes, -3, 2.3, "after", style.OUTPUT)
+
+
+def shift(axes: Axes, token: Tensor) -> None:
+    """First feature of a token [H] after each norm, while the same number is added to all features."""
+    offsets = torch.linspace(-6, 6, 121)
+    tokens = token + offsets[:, None]
+    width = token.shape[0]
+    for norm, color, name in (
+        (RMSNorm(width), style.OUTPUT, "RMSNorm"),
+        (LayerNorm(width), style.POSITION, "LayerNorm"),
+    ):
+        first = norm(tokens)[:, 0].detach()
+        axes.plot(offsets, first, color=color)
+        below = first[-1] < 0
+        style.label_line(axes, 6, first[-1] + (0.12 if below else -0.12), name, color,
+                         ha="right", va="bottom" if below else "top")  # fmt: skip
+    axes.set(title="Adding a constant moves RMSNorm, not LayerNorm", ylim=(-1.6, 1.6))
+    axes.set(xlabel="constant added to every feature", ylabel="feature 1 after the norm")
+
+
+def eps_curves(axes: Axes, eps: tuple[float, ...] = (1e-6, 1e-5)) -> None:
+    """RMS after the norm against RMS before it, for several eps."""
+    before = torch.logspace(-5, 1, 200)
+    colors = (style.OUTPUT, style.INPUT, style.POSITION, style.GATE)
+    for value, color in zip(eps, colors, strict=False):
+        after = before / (before.square() + value).sqrt()
+        axes.plot(before, after, color=color)
+        axes.axvline(value**0.5, color=color, linestyle=":", linewidth=1.2)
+        style.label_line(axes, value**0.5 * 1.02, -0.01, f"eps {value:g}", color, fontsize=10,
+                         rotation=90, ha="left", va="bottom")  # fmt: skip
+    axes.set(xscale="log", title="eps matters to tokens whose RMS is near √eps (dotted), or below")
+    axes.set(xlabel="RMS of a token before", ylabel="RMS after", ylim=(-0.03, 1.08))
+
+
+def time_ratios(axes: Axes, ratios: dict[str, dict[str, float]]) -> None:
+    """Time of RMSNorm as a share of LayerNorm's: {shape: {"by hand": …, "torch.nn": …}}."""
+    rows = list(ratios)
+    axes.axvline(1, color=style.REFERENCE, linestyle="--", linewidth=1.2)
+    axes.axvline(0.6, color=style.WRONG, linestyle=":")
+    for how, color, lift in (("by hand", style.OUTPUT, -0.12), ("torch.nn", style.INPUT, 0.12)):
+        for row, shape in enumerate(rows):
+            value = ratios[shape][how]
+            axes.plot([1, value], [row + lift] * 2, color=color, linewidth=4, solid_capstyle="round")
+            axes.text(value * (0.97 if value < 1 else 1.03), row + lift, f"{how} {value:.2f}",
+                      color=color, va="center", ha="right" if value < 1 else "left")  # fmt: skip
+    axes.text(0.6, len(rows) - 0.45, "“40% faster” ", ha="right", color="#666666", fontsize=10)
+    axes.text(1, len(rows) - 0.45, " as fast as LayerNorm", color=style.REFERENCE, fontsize=10)
+    every = [value for ratio in ratios.values() for value in ratio.values()]
+    axes.set(xscale="log", xlim=(min(*every, 0.5) / 2, max(*every, 1.5) * 2), ylim=(len(rows) - 0.3, -0.5))
+    axes.set_yticks(range(len(rows)), rows)
+    ticks = [t for t in (0.125, 0.25, 0.5, 1, 2, 4, 8, 16) if axes.get_xlim()[0] < t < axes.get_xlim()[1]]
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.minorticks_off()
+    axes.set(title="How much faster depends on the code and the shape", ylabel="[B, S, H]")
+    axes.set_xlabel("time of RMSNorm / time of LayerNorm (log scale)")
+    axes.grid(axis="y", visible=False)
+
+
+def cloud() -> Tensor:
+    """Forty tokens of two features, the same each time, [40, 2]."""
+    return torch.randn(40, 2, generator=torch.Generator().manual_seed(2)).clamp(-2.5, 2.5)
+
+
+def _cover(figure: Figure) -> None:
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
+    circle(left, cloud(), torch.ones(2))
+    left.set_title("RMSNorm keeps the direction")
+    shift(right, torch.tensor([1.0, -2.0, 0.5, 3.0]))
+    right.set_title("A constant moves it; LayerNorm stays")
+
+
+IMAGES = {"02_rmsnorm_by_hand": _cover}
