@@ -58,8 +58,9 @@ images: $(READY) ## draw images/*.svg anew
 	@$(BIN)/python -m lecture_utils.plots
 
 notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh kernel
-	@for f in $(NOTEBOOKS); do echo "  $$f"; $(BIN)/jupyter execute --inplace --timeout=120 \
-	  --NotebookClient.record_timing=False "$$f" 2> build/execute.log || { cat build/execute.log; exit 1; }; done
+	@mkdir -p build && $(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level=ERROR \
+	  --ExecutePreprocessor.timeout=120 --ExecutePreprocessor.record_timing=False $(NOTEBOOKS) 2> build/execute.log \
+	  || { cat build/execute.log; exit 1; }
 
 parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
 	@$(BIN)/python -m lecture_utils.parity $(ARGS)
@@ -67,7 +68,7 @@ parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FI
 # The versions with which parity is proved; each is unpacked beside the others and put first on the path.
 MATRIX ?= 4.48.3 4.57.6 5.0.0 5.24.0
 parity-matrix: $(READY) ## parity on old and new versions of transformers; writes tests/records/
-	@PYTHON=$(BIN)/python tests/parity_matrix.sh $(MATRIX)
+	@$(BIN)/python tests/parity_matrix.py $(MATRIX)
 
 # CUDA's libraries are left out of the lock: the wheel of torch names the ones it needs.
 TORCH ?= 2.13.0

@@ -126,6 +126,8 @@ class LlamaConfig:
             values = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ValueError(f"{file} is not valid JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"{file} must hold an object of config fields, not a {type(values).__name__}")
         return cls.from_dict(values)
 
     def parameter_counts(self) -> dict[str, int]:

@@ -20,6 +20,12 @@ def above_zero(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a number above 0, not {value!r}")
 
 
+def instance(name: str, value: object, kind: type) -> None:
+    """Raises TypeError unless `value` is a `kind`."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+
+
 def floating(name: str, value: Tensor) -> None:
     """Raises TypeError unless `value` is a floating-point tensor."""
     if not isinstance(value, Tensor):

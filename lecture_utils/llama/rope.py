@@ -77,6 +77,7 @@ class RotaryEmbedding(nn.Module):
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
+        expect.instance("config", config, LlamaConfig)
         self.config = config
 
     def forward(self, positions: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:

@@ -57,6 +57,7 @@ def dynamic_scaling(
     Source: Peng et al., "YaRN", 2023, section 3.1 and appendix B.
     """
     expect.above_zero("factor", factor)
+    expect.positive_int("seq_len", seq_len)
     expect.positive_int("max_position_embeddings", max_position_embeddings)
     if head_dim == 2:
         raise ValueError("head_dim must be above 2: with one pair there is no slower one to stretch")
@@ -85,6 +86,7 @@ def llama3_scaling(
     """
     expect.floating("inv_freq", inv_freq)
     expect.above_zero("factor", factor)
+    expect.positive_int("original_max_position_embeddings", original_max_position_embeddings)
     if not high_freq_factor > low_freq_factor > 0:
         raise ValueError(
             "high_freq_factor must be above low_freq_factor, and both above 0, "
@@ -105,6 +107,7 @@ def rope_frequencies(config: LlamaConfig, positions: Tensor) -> Tensor:
     Raises:
         ValueError: an unknown rule, or a rule without its numbers.
     """
+    expect.integers("positions", positions)
     device = positions.device
     scaling = dict(config.rope_scaling or {"rope_type": "default"})
     rule = scaling.pop("rope_type", None)

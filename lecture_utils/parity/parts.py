@@ -45,6 +45,12 @@ def _rotary(config: LlamaConfig) -> Callable[[Tensor, Tensor], tuple[Tensor, Ten
     return lambda x, positions: rotary(positions, x.dtype)
 
 
+def _rope(config: LlamaConfig) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Our two steps as one, with the arguments of `reference.LlamaRope`."""
+    rotary = llama.RotaryEmbedding(config)
+    return lambda q, k, positions: llama.apply_rope(q, k, *rotary(positions, q.dtype))
+
+
 ROPE_SCALINGS: dict[str, dict[str, Any] | None] = {
     "default": None,
     "linear": {"rope_type": "linear", "factor": 4.0},
@@ -136,4 +142,15 @@ def proofs() -> list[Proof]:
         Proof("06", "apply_rope", llama.apply_rope, reference.apply_rotary_pos_emb, (q, k, cos, sin),
               {"kind": "exact", "formula": formula.apply_rope, "magnitudes": (1.0, 0.1, 30.0)}),
     ]  # fmt: skip
+    for scaling in ("default", "llama3"):
+        config = rope_config(scaling)
+        rows.append(
+            Proof(
+                "06",
+                f"RoPE from positions, {scaling}",
+                _rope(config),
+                reference.LlamaRope(config),
+                (randn(2, 6, 7, 64), randn(2, 3, 7, 64), positions),
+            )
+        )
     return rows

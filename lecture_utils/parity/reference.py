@@ -6,7 +6,7 @@ Read from here, the classes and functions have the names that they have there.
 import inspect
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import LlamaConfig as HFLlamaConfig
 from transformers import LlamaForCausalLM
 from transformers.activations import ACT2FN
@@ -25,10 +25,12 @@ __all__ = [
     "LlamaForCausalLM",
     "LlamaMLP",
     "LlamaRMSNorm",
+    "LlamaRope",
     "LlamaRotaryEmbedding",
     "apply_rotary_pos_emb",
     "inv_freq",
     "llama_config",
+    "num_parameters",
     "rotate_half",
 ]
 
@@ -42,6 +44,19 @@ def llama_config(config: LlamaConfig) -> HFLlamaConfig:
     else:
         values |= {"rope_theta": theta, "rope_scaling": scaling}
     return HFLlamaConfig(**values)
+
+
+class LlamaRope(nn.Module):
+    """Hugging Face's two steps as one: q [B, N, S, d], k [B, K, S, d], positions [B, S] → q, k."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        self.rotary_emb = LlamaRotaryEmbedding(llama_config(config))
+
+    def forward(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys, turned by their positions."""
+        cos, sin = self.rotary_emb(q, positions)
+        return apply_rotary_pos_emb(q, k, cos, sin)
 
 
 def inv_freq(config: LlamaConfig, seq_len: int) -> Tensor:

@@ -1,0 +1,54 @@
+"""images/*.svg are what the code draws, and every plot module draws on the axes it is given."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lecture_utils.plots.__main__ import images
+
+COMMITTED = Path(__file__).parents[1] / "images"
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory):
+    folders = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
+    for folder in folders:
+        subprocess.run([sys.executable, "-m", "lecture_utils.plots", folder], check=True, capture_output=True)
+    return folders
+
+
+def numbers(svg):
+    return np.array([float(n) for n in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", svg)])
+
+
+def test_drawing_twice_gives_the_same_bytes(drawn):
+    first, second = drawn
+    assert {p.name for p in first.iterdir()} == {f"{name}.svg" for name in images()}
+    for picture in first.iterdir():
+        assert picture.read_bytes() == (second / picture.name).read_bytes(), picture.name
+
+
+def test_committed_pictures_are_those_that_the_code_draws(drawn):
+    assert {p.name for p in COMMITTED.glob("*")} == {p.name for p in drawn[0].iterdir()}
+    for picture in drawn[0].iterdir():
+        now, committed = (p.read_text() for p in (picture, COMMITTED / picture.name))
+        # Ids of clip paths and glyphs hash what they draw; another processor may move a line by 0.01.
+        now, committed = (re.sub(r"\b[pm][0-9a-f]{10}\b", "ID", text) for text in (now, committed))
+        assert re.sub(r"[-\d.e]+", "", now) == re.sub(r"[-\d.e]+", "", committed), picture.name
+        np.testing.assert_allclose(numbers(now), numbers(committed), atol=0.5, err_msg=picture.name)
+
+
+def test_a_changed_picture_would_be_seen(drawn):
+    text = next(drawn[0].iterdir()).read_text()
+    shifted = re.sub(r'x="(\d+)', lambda m: f'x="{int(m[1]) + 5}', text, count=1)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(numbers(shifted), numbers(text), atol=0.5)
+
+
+def test_plot_modules_use_no_pyplot():
+    for module in Path(sys.modules[images.__module__].__file__).parent.glob("*.py"):
+        assert "pyplot" not in module.read_text(), module.name

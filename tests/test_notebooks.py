@@ -1,0 +1,136 @@
+"""The notebooks as they are committed: of one form, executed, clean, and the package's own code."""
+
+import ast
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lecture_utils import llama
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = {path.stem: json.loads(path.read_text()) for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
+HEADINGS = ["Predict", "The idea", "Build", "Explore", "Prove", "Measure", "Break it", "Recap"]
+PARTS = {
+    "01": ["LayerNorm"],
+    "02": ["RMSNorm"],
+    "03": ["FeedForward"],
+    "04": ["SwiGLU", "intermediate_size"],
+    "05": ["sigmoid", "tanh", "relu", "leaky_relu", "gelu", "swish", "silu", "silu_grad"],
+    "06": ["inv_freq", "cos_sin", "rotate_half", "apply_rope", "interleaved_to_half", "RotaryEmbedding"],
+}
+each_notebook = pytest.mark.parametrize("stem", NOTEBOOKS)
+
+
+def cells(stem, kind):
+    return [c for c in NOTEBOOKS[stem]["cells"] if c["cell_type"] == kind]
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+def headings(stem, level):
+    text = "\n".join(source(c) for c in cells(stem, "markdown"))
+    return re.findall(rf"^#{{{level}}} (.+)$", text, flags=re.MULTILINE)
+
+
+def test_lessons_pictures_and_plot_modules_have_the_same_names():
+    modules = {p.stem for p in ROOT.glob("lecture_utils/plots/*.py")} - {"__init__", "__main__", "style"}
+    pictures = {p.stem for p in ROOT.glob("images/*.svg")}
+    assert [stem[:2] for stem in NOTEBOOKS] == list(PARTS)
+    assert {stem[3:] for stem in NOTEBOOKS} == modules
+    assert NOTEBOOKS.keys() <= pictures
+    assert {name[:2] for name in pictures} == PARTS.keys()
+
+
+@each_notebook
+def test_headings_are_those_of_every_lesson(stem):
+    assert headings(stem, 2) == HEADINGS
+    (title,) = headings(stem, 1)
+    assert title.startswith(f"{int(stem[:2])} · ")
+
+
+@each_notebook
+def test_first_cell_has_minutes_needs_and_links_that_lead_somewhere(stem):
+    first = source(cells(stem, "markdown")[0])
+    minutes = int(re.search(r"(\d+) minutes", first).group(1))
+    assert minutes <= 45 and "needs" in first
+    for cell in cells(stem, "markdown"):
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", source(cell)):
+            assert link.startswith("https://") or (ROOT / "notebooks" / link).exists(), link
+
+
+@each_notebook
+def test_exercises_have_difficulty_and_minutes(stem):
+    turns = [h for h in headings(stem, 3) if h.startswith("Your turn")]
+    assert turns
+    for heading in turns:
+        assert re.search(r" · difficulty [1-5] of 5 · \d+ minutes$", heading), heading
+
+
+@each_notebook
+def test_is_executed_top_to_bottom_in_a_fresh_kernel(stem):
+    counts = [c["execution_count"] for c in cells(stem, "code")]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+@each_notebook
+def test_stores_no_error_no_warning_no_path_of_a_machine_and_no_times(stem):
+    for cell in cells(stem, "code"):
+        for output in cell["outputs"]:
+            assert output["output_type"] != "error"
+            assert output.get("name") != "stderr", output
+        assert not re.search(r"/(home|root|tmp|work|Users)/", json.dumps(cell["outputs"]))
+        assert "execution" not in cell["metadata"]
+
+
+@each_notebook
+def test_cells_are_short_and_no_prose_is_left_for_another_day(stem):
+    for cell in cells(stem, "code"):
+        assert len(source(cell).splitlines()) <= 30
+    for cell in cells(stem, "markdown"):
+        assert not re.search(r"\b(todo|to do|coming soon)\b", source(cell), flags=re.IGNORECASE)
+
+
+def plain(node):
+    """The syntax tree without docstrings and without the guards `expect.…(…)`, as text."""
+
+    class Strip(ast.NodeTransformer):
+        def visit_Expr(self, expression):
+            value = expression.value
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+            is_guard = isinstance(value, ast.Call) and ast.unparse(value.func).startswith("expect.")
+            return None if is_text or is_guard else expression
+
+    return ast.unparse(Strip().visit(node))
+
+
+def definitions(stem):
+    """Every class and function of a notebook that has a body (a stub's body is `...`)."""
+    for cell in cells(stem, "code"):
+        for node in ast.parse(re.sub(r"^[%!].*$", "", source(cell), flags=re.MULTILINE)).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                body = node.body[-1]
+                if not (isinstance(body, ast.Expr) and ast.unparse(body) == "..."):
+                    yield node
+
+
+@each_notebook
+def test_the_parts_in_the_notebook_are_the_code_of_the_package(stem):
+    found = set()
+    for node in definitions(stem):
+        if node.name in llama.__all__:
+            package = ast.parse(inspect.getsource(getattr(llama, node.name))).body[0]
+            assert plain(node) == plain(package), node.name
+            found.add(node.name)
+    assert found >= set(PARTS[stem[:2]])
+
+
+@each_notebook
+def test_proves_its_part_against_the_reference(stem):
+    code = "\n".join(source(c) for c in cells(stem, "code"))
+    assert "assert_matches(" in code and "reference" in code
+    assert "import transformers" not in code and "from transformers" not in code

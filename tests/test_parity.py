@@ -1,0 +1,251 @@
+"""The proof itself: every part passes it, every mistake fails it, and it says why."""
+
+import copy
+
+import pytest
+import torch
+from mistakes import RMS_NORM, ROPE, SWIGLU
+from torch import nn
+
+from lecture_utils import llama
+from lecture_utils.llama import LlamaConfig
+from lecture_utils.parity import assert_matches, formula, reference
+from lecture_utils.parity.parts import proofs, rope_config
+from lecture_utils.parity.tolerances import TOLERANCES
+
+PROOFS = {f"{proof.lesson} · {proof.name}": proof for proof in proofs()}
+TABLES = {}
+
+
+def table_of(name):
+    if name not in TABLES:
+        TABLES[name] = PROOFS[name].run()
+    return TABLES[name]
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_every_part_matches_its_reference(name):
+    assert table_of(name).passed
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_fp32_values_on_the_cpu_are_within_the_promised_bound(name):
+    bound = 1e-5 if PROOFS[name].options.get("kind") == "matmul" else 1e-6
+    row = next(r for r in table_of(name).rows if (r.device, r.dtype) == ("cpu", "float32"))
+    assert row.value_error <= bound
+
+
+@pytest.mark.parametrize("name", [n for n, p in PROOFS.items() if p.options.get("kind") != "matmul"])
+def test_elementwise_parts_are_within_one_step_in_16_bits(name):
+    rows = [r for r in table_of(name).rows if r.dtype != "float32"]
+    assert len(rows) >= 2 and max(r.steps for r in rows) <= 1
+
+
+@pytest.mark.parametrize("name", [n for n in PROOFS if "RMSNorm" in n])
+def test_rms_norm_has_the_bits_of_hugging_face_in_every_dtype(name):
+    assert {r.dtype for r in table_of(name).rows} == {"float32", "bfloat16", "float16"}
+    assert all(r.value_error == r.gradient_error == 0 for r in table_of(name).rows)
+
+
+class AsModule(nn.Module):
+    """A function f(x, *parameters) as a module with these parameter names."""
+
+    def __init__(self, function, theirs):
+        super().__init__()
+        self.function = function
+        self.names = [name for name, _ in theirs.named_parameters()]
+        for name, parameter in theirs.named_parameters():
+            *path, leaf = name.split(".")
+            owner = self
+            for part in path:
+                if not hasattr(owner, part):
+                    owner.add_module(part, nn.Module())
+                owner = getattr(owner, part)
+            setattr(owner, leaf, copy.deepcopy(parameter))
+
+    def forward(self, x):
+        return self.function(x, *(self.get_parameter(name) for name in self.names))
+
+
+@pytest.mark.parametrize("kind", ["exact", "elementwise"])
+@pytest.mark.parametrize("name", RMS_NORM)
+def test_rms_norm_mistake_fails(name, kind):
+    proof = PROOFS["02 · RMSNorm, eps 1e-06"]
+    wrong = AsModule(lambda x, w: RMS_NORM[name](x, w, 1e-6), proof.theirs)
+    if (name, kind) == ("weight-before-cast", "elementwise"):
+        # Another order of rounding, not another function: at most one step in 16 bits.
+        assert max(row.steps or 0 for row in proof.run(wrong, kind=kind).rows) == 1
+    else:
+        with pytest.raises(AssertionError):
+            proof.run(wrong, kind=kind)
+
+
+@pytest.mark.parametrize("name", SWIGLU)
+def test_swiglu_mistake_fails(name):
+    proof = PROOFS["04 · SwiGLU"]
+    with pytest.raises(AssertionError, match=r"output|gradient"):
+        proof.run(AsModule(SWIGLU[name], proof.theirs))
+
+
+@pytest.mark.parametrize("name", ROPE)
+def test_rope_mistake_fails(name):
+    config = LlamaConfig(hidden_size=32, num_attention_heads=4)
+    positions = torch.tensor([[5, 6, 7, 256, 257, 1000], [3, 4, 5, 0, 1, 2]])
+    q, k = torch.randn(2, 6, 6, 8), torch.randn(2, 3, 6, 8)
+    with pytest.raises(AssertionError):
+        assert_matches(ROPE[name], reference.LlamaRope(config), q, k, positions)
+
+
+@pytest.mark.parametrize("name", ["linear", "dynamic", "llama3"])
+def test_ignored_rope_scaling_fails(name):
+    plain = llama.RotaryEmbedding(rope_config("default"))
+    with pytest.raises(AssertionError):
+        PROOFS[f"06 · RotaryEmbedding, {name}"].run(lambda x, positions: plain(positions, x.dtype))
+
+
+def test_unstable_silu_fails_in_fp16():
+    def unstable(x):
+        return x / (1 + torch.exp(-x))
+
+    minus_twelve = torch.tensor([-12.0]).half()
+    assert unstable(minus_twelve) == 0
+    torch.testing.assert_close(llama.silu(minus_twelve), torch.tensor([-7.373e-5]).half())
+    with pytest.raises(AssertionError):
+        PROOFS["05 · silu"].run(unstable, dtypes=[torch.float16])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: x.sigmoid(),
+        torch.nn.functional.gelu,
+        lambda x: x * (2 * x).sigmoid(),
+        lambda x: torch.where(x >= 0, x * torch.exp(-x.abs()).add(1).reciprocal(), x.sigmoid() * x.detach()),
+    ],
+    ids=["sigmoid", "gelu", "beta-2", "slope-cut"],
+)
+def test_silu_mistake_fails(wrong):
+    with pytest.raises(AssertionError):
+        PROOFS["05 · silu"].run(wrong)
+
+
+def test_slope_that_is_wrong_only_at_zero_fails():
+    def with_abs(x):
+        small = torch.exp(-x.abs())
+        return torch.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+    with pytest.raises(AssertionError, match=r"gradient of input 0 .* inputs all 0"):
+        PROOFS["05 · sigmoid"].run(with_abs, dtypes=[torch.float32])
+
+
+@pytest.mark.parametrize("change", ["unbiased", "eps-outside", "no-bias"])
+def test_layer_norm_mistake_fails(change):
+    class Wrong(llama.LayerNorm):
+        def forward(self, x):
+            centred = x.float() - x.float().mean(-1, keepdim=True)
+            variance = x.float().var(-1, keepdim=True, correction=1 if change == "unbiased" else 0)
+            eps_in, eps_out = (0, self.eps) if change == "eps-outside" else (self.eps, 0)
+            y = centred / ((variance + eps_in).sqrt() + eps_out) * self.weight
+            return (y + self.bias * (change != "no-bias")).to(x.dtype)
+
+    with pytest.raises(AssertionError):
+        PROOFS["01 · LayerNorm"].run(Wrong(96))
+
+
+def test_a_bias_too_many_is_a_difference_of_parameters():
+    with pytest.raises(AssertionError, match=r"gate_proj\.bias"):
+        PROOFS["04 · SwiGLU"].run(llama.SwiGLU(96, 160, bias=True))
+
+
+def test_the_failure_says_where_and_who_is_off():
+    wrong = AsModule(lambda x, w: RMS_NORM["mean-subtracted"](x, w, 1e-6), reference.LlamaRMSNorm(96))
+    with pytest.raises(AssertionError) as failure:
+        PROOFS["02 · RMSNorm, eps 1e-06"].run(wrong, dtypes=[torch.float32])
+    first, table = str(failure.value).split("\n\n")
+    assert "output at [" in first and "float64 says" in first and "ours is further off" in first
+    assert "DIFFERENT" in table
+
+
+def test_a_small_mistake_is_reported_at_the_magnitude_that_shows_it():
+    wrong = AsModule(lambda x, w: RMS_NORM["eps-outside-root"](x, w, 1e-6), reference.LlamaRMSNorm(96))
+    with pytest.raises(AssertionError, match=r"inputs × 0\.001"):
+        PROOFS["02 · RMSNorm, eps 1e-06"].run(wrong, kind="elementwise", dtypes=[torch.float32])
+
+
+def test_missing_gradient_is_a_difference():
+    def detached(x):
+        return x.detach() * 2 + 0 * x.sum().detach() + torch.zeros(1, requires_grad=True)
+
+    with pytest.raises(AssertionError, match="no gradient flows"):
+        assert_matches(detached, lambda x: x * 2, torch.randn(2, 3), dtypes=[torch.float32])
+
+
+def test_other_shape_dtype_and_number_of_outputs_are_differences():
+    x = torch.randn(2, 3)
+    for wrong, message in (
+        (lambda x: x[:1], "shape"),
+        (lambda x: x.double(), "dtype"),
+        (lambda x: (x, x), "results"),
+        (lambda x: None, "not a tensor"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            assert_matches(wrong, lambda x: x * 1, x, dtypes=[torch.float32])
+
+
+def test_a_reference_that_overflows_proves_nothing():
+    with pytest.raises(ValueError, match="not finite"):
+        assert_matches(lambda x: x * 1e5, lambda x: x * 1e5, torch.randn(4), dtypes=[torch.float16])
+
+
+def test_nan_is_never_equal():
+    with pytest.raises(AssertionError):
+        assert_matches(lambda x: x * torch.nan, lambda x: x * 1, torch.randn(4))
+
+
+def test_unknown_kind_and_missing_inputs_are_named():
+    with pytest.raises(ValueError, match="kind must be one of exact, elementwise"):
+        assert_matches(torch.sin, torch.sin, torch.randn(2), kind="fuzzy")
+    with pytest.raises(ValueError, match="at least one input"):
+        assert_matches(torch.sin, torch.sin)
+
+
+def test_arguments_random_state_and_matmul_precision_are_left_alone():
+    ours, theirs, x = llama.RMSNorm(8), reference.LlamaRMSNorm(8), torch.randn(2, 3, 8)
+    before = x.clone(), torch.get_rng_state(), torch.get_float32_matmul_precision()
+    assert_matches(ours, theirs, x)
+    assert torch.equal(x, before[0]) and torch.equal(torch.get_rng_state(), before[1])
+    assert torch.get_float32_matmul_precision() == before[2]
+    assert (ours.weight == 1).all() and ours.weight.dtype == torch.float32 and ours.weight.grad is None
+
+
+def test_weights_are_hostile_whatever_the_modules_hold():
+    # All weights are 1 here: a part that ignores them would pass if they were used as they are.
+    class IgnoresWeight(llama.RMSNorm):
+        def forward(self, x):
+            return super().forward(x) / self.weight.detach() + 0 * self.weight
+
+    with pytest.raises(AssertionError):
+        assert_matches(IgnoresWeight(8), reference.LlamaRMSNorm(8), torch.randn(2, 3, 8))
+
+
+def test_the_table_says_that_a_missing_gpu_is_not_a_pass():
+    table = table_of("02 · RMSNorm, eps 1e-06")
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        assert {row.device for row in table.rows} > {"cpu"}
+    else:
+        assert "absent, not passed" in str(table) and "absent, not passed" in table._repr_html_()
+
+
+def test_every_tolerance_has_a_reason():
+    assert all(tolerance.reason for tolerance in TOLERANCES.values())
+
+
+def test_formulas_are_computed_in_float64():
+    seen = []
+
+    def spy(parameters, x):
+        seen.append(x.dtype)
+        return formula.silu(parameters, x)
+
+    assert_matches(llama.silu, reference.ACT2FN["silu"], torch.randn(3), formula=spy, magnitudes=(1.0,))
+    assert set(seen) == {torch.float64}

@@ -1,0 +1,30 @@
+"""The question that opens a lesson."""
+
+from lecture_utils.predict import Prediction
+
+
+def question():
+    return Prediction("Which?", ["this", "that"])
+
+
+def test_nothing_is_chosen_and_the_answer_is_told_all_the_same(capsys):
+    prediction = question()
+    assert prediction.chosen is None
+    prediction.reveal("that")
+    assert capsys.readouterr().out.startswith("The computation says: that.\nYou had not chosen")
+
+
+def test_the_choice_is_compared_with_the_answer(capsys):
+    prediction = question()
+    prediction._choice.value = "this"
+    prediction.reveal("this")
+    prediction.reveal("that")
+    out = capsys.readouterr().out
+    assert "You said the same." in out and "You said: this." in out
+
+
+def test_a_viewer_without_widgets_sees_the_question_as_text():
+    bundle = question()._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert data["text/plain"] == "Which?\n  ○ this\n  ○ that"
+    assert "application/vnd.jupyter.widget-view+json" in data

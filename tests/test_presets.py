@@ -1,0 +1,92 @@
+"""Published models: their parameter totals, from our formula and from Hugging Face's own classes."""
+
+import json
+
+import pytest
+
+from lecture_utils.llama import PRESETS, LlamaConfig
+from lecture_utils.parity import reference
+
+TOTALS = {
+    "Llama-2-7B": 6_738_415_616,
+    "Llama-2-13B": 13_015_864_320,
+    "Llama-2-70B": 68_976_648_192,
+    "Llama-3-8B": 8_030_261_248,
+    "Llama-3-70B": 70_553_706_496,
+    "Llama-3.1-8B": 8_030_261_248,
+    "Llama-3.1-70B": 70_553_706_496,
+    "Llama-3.1-405B": 405_853_388_800,
+    "Llama-3.2-1B": 1_235_814_400,
+    "Llama-3.2-3B": 3_212_749_824,
+    "SmolLM2-135M": 134_515_008,
+    "TinyLlama-1.1B": 1_100_048_384,
+}
+
+
+def test_every_preset_has_a_total():
+    assert TOTALS.keys() == PRESETS.keys()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_total_is_exact(name):
+    assert PRESETS[name].num_parameters == TOTALS[name]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_total_is_that_of_hugging_face_on_the_meta_device(name):
+    assert reference.num_parameters(PRESETS[name]) == TOTALS[name]
+
+
+def test_biases_and_a_free_head_dim_are_counted_as_hugging_face_counts_them():
+    config = LlamaConfig(
+        vocab_size=50,
+        hidden_size=24,
+        intermediate_size=40,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=10,
+        attention_bias=True,
+        mlp_bias=True,
+    )
+    assert config.num_parameters == reference.num_parameters(config)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_config_survives_the_json_of_hugging_face(name, tmp_path):
+    reference.llama_config(PRESETS[name]).save_pretrained(tmp_path)
+    assert LlamaConfig.from_pretrained(tmp_path) == PRESETS[name]
+
+
+def test_config_json_of_transformers_4_is_read(tmp_path):
+    scaling = {"type": "linear", "factor": 2.0}
+    values = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4,
+              "rope_theta": 5e5, "rope_scaling": scaling, "torch_dtype": "bfloat16"}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    config = LlamaConfig.from_pretrained(tmp_path)
+    assert config.rope_theta == 5e5
+    assert config.rope_scaling == {"rope_type": "linear", "factor": 2.0}
+
+
+def test_wrong_config_files_get_a_sentence(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no config\.json"):
+        LlamaConfig.from_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    for text, message in (
+        ("{", "not valid JSON"),
+        ('{"model_type": "mistral"}', "model_type is 'mistral'"),
+        ('{"hidden_act": "gelu"}', "hidden_act is 'gelu'"),
+        ("[]", "must hold an object"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            LlamaConfig.from_pretrained(tmp_path)
+
+
+def test_a_hub_id_without_a_network_gets_a_sentence(monkeypatch):
+    def no_network(*_):
+        raise ConnectionError("unreachable")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", no_network)
+    with pytest.raises(FileNotFoundError, match=r"is no folder here.*\(ConnectionError\)"):
+        LlamaConfig.from_pretrained("nobody/no-such-model")
