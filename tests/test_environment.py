@@ -29,6 +29,7 @@ def test_environment_yml_asks_for_the_same_packages_and_ranges():
     assert ranges.pop("pip") == ""
     assert ranges == {r.name: r.specifier for r in wanted}
     assert environment["channels"] == ["conda-forge", "nodefaults"]
+    assert environment["dependencies"][-1] == {"pip": ["-e ."]}
 
 
 def test_the_lock_holds_one_exact_version_of_everything_in_range():
