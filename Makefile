@@ -37,13 +37,15 @@ $(READY): requirements.txt pyproject.toml
 	      { fflush() }' \
 	  || { echo; echo "The installation failed. Its last lines (all of it is in build/install.log):"; tail -n 8 build/install.log; \
 	       echo "Is there a network? 'make lab' tries again and keeps what was done."; exit 1; }
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
+	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@touch $@
 	@echo "The environment is ready."
 
 lab: $(READY) ## open the course in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $$(test "$$(id -u)" = 0 && echo --allow-root) \
-	  --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS)) --LabApp.news_url= \
-	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(ARGS)
+	  --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS)) $(ARGS)
 
 test: $(READY) lint ## every test: lint, unit tests, then every notebook executed and compared (nbval)
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
