@@ -144,7 +144,7 @@ def assert_matches(
         AssertionError: parameters, shapes, dtypes, values or gradients differ; says where and by how much.
         ValueError: the reference itself overflows on these inputs, so nothing would be proved.
     """
-    title = title or f"{_name(ours)} against {_name(theirs)}"
+    title = title or _title(ours, theirs)
     if not inputs:
         raise ValueError("assert_matches needs at least one input tensor")
     kinds = dict.fromkeys(known for known, _ in TOLERANCES)
@@ -224,6 +224,14 @@ def _full_precision() -> Iterator[None]:
 
 def _name(part: Part) -> str:
     return type(part).__name__ if isinstance(part, nn.Module) else getattr(part, "__name__", "function")
+
+
+def _title(ours: Part, theirs: Part) -> str:
+    whose = ""
+    if _name(ours) == _name(theirs):
+        module = (type(theirs) if isinstance(theirs, nn.Module) else theirs).__module__
+        whose = f"{module.split('.')[0]}'s "
+    return f"{_name(ours)} against {whose}{_name(theirs)}"
 
 
 def _parameters(part: Part) -> dict[str, nn.Parameter]:

@@ -1,0 +1,192 @@
+"""Lesson 01: what an outlier does, why scale matters to descent, and which cells share a mean."""
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+from torch import Tensor
+
+from . import style
+
+# In this lesson a colour is a norm. LayerNorm, which the student builds, has the colour of "our output";
+# the norm along the positions has that of positions; purple, free here, is BatchNorm. Sky is min-max.
+BATCH, SEQUENCE, LAYER = style.GATE, style.POSITION, style.OUTPUT
+NORMS = {"BatchNorm": BATCH, "over the sequence": SEQUENCE, "LayerNorm": LAYER}
+
+
+def number_lines(axes: Axes, rows: dict[str, Tensor]) -> None:
+    """Values as dots, a row for each sample {name: values [n]}; the last value of each is the outlier."""
+    for row, (name, values) in enumerate(rows.items()):
+        axes.plot([values.min(), values.max()], [row, row], color="#CCCCCC", linewidth=1.2, zorder=1)
+        axes.scatter(values[:-1], [row] * (len(values) - 1), s=60, color=style.INPUT, alpha=0.75, zorder=2)
+        axes.scatter(
+            values[-1:], [row], s=60, facecolor="white", edgecolor=style.INPUT, linewidth=2, zorder=2
+        )
+        axes.annotate(name, (values[-1], row), (0, 9), textcoords="offset points",
+                      color=style.INPUT, ha="right", fontsize=10)  # fmt: skip
+    axes.set(ylim=(len(rows) - 0.5, -0.7), yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.margins(x=0.06)
+
+
+def outlier_curves(axes: Axes, n: int = 200, furthest: float = 50.0) -> None:
+    """Spread that the others keep after either scaling, while one of `n` values moves away."""
+    sample = torch.randn(n, generator=torch.Generator().manual_seed(0)).sort().values
+    positions = torch.linspace(sample[-1].item(), furthest, 200)
+    samples = torch.cat((sample[:-1].expand(200, -1), positions[:, None]), 1)  # [200, n], the last moves
+    minimum, maximum = samples.amin(1, keepdim=True), samples.amax(1, keepdim=True)
+    min_max = (samples - minimum) / (maximum - minimum)
+    standard = (samples - samples.mean(1, keepdim=True)) / samples.std(1, correction=0, keepdim=True)
+    left = []
+    for scaled, color, name in ((min_max, style.UP, "min-max"), (standard, style.OUTPUT, "standard score")):
+        spread = scaled[:, :-1].std(1, correction=0)
+        kept = 100 * spread / spread[0]
+        left.append(kept[-1])
+        axes.plot(positions, kept, color=color)
+        above = name == "standard score"
+        style.label_line(axes, positions[45], kept[45] + (3 if above else -3), name, color,
+                         va="bottom" if above else "top", ha="left" if above else "right")  # fmt: skip
+    axes.set_title(f"One outlier in {n:,} leaves the others {left[0]:.0f}% (min-max), {left[1]:.0f}% (score)")
+    axes.set(xlabel="position of the outlier (standard deviations of the others)", ylim=(0, 108))
+    axes.set_ylabel(f"spread left to the\nother {n - 1:,} (%)")
+
+
+def descent(axes: Axes, features: Tensor, target: Tensor, path: Tensor, title: str) -> None:
+    """Contours of the loss of two weights, and the steps [T, 2] of gradient descent over them."""
+    low, high = path.amin(0), path.amax(0)
+    pad = 0.55 * (high - low).min() + 0.12 * (high - low)
+    (x0, y0), (x1, y1) = (low - pad).tolist(), (high + pad).tolist()
+    across, up = torch.meshgrid(torch.linspace(x0, x1, 160), torch.linspace(y0, y1, 160), indexing="xy")
+    weights = torch.stack((across.flatten(), up.flatten()))  # [2, points]
+    loss = (features @ weights - target[:, None]).square().mean(0).div(2).view(across.shape)
+    best = (features @ path[-1] - target).square().mean() / 2
+    gap = (loss - best).clamp(min=1e-9).sqrt()  # the root: contours at equal distances
+    levels = torch.linspace(0, gap.max().item(), 11)[1:]
+    axes.contour(across, up, gap, levels=levels, colors="#B5C7D6", linewidths=1)
+    axes.plot(*path.T, color=style.OUTPUT, linewidth=1.4, marker="o", markersize=4)
+    axes.plot(*path[0], "o", color=style.INPUT, markersize=7)
+    axes.plot(*path[-1], "*", color=style.REFERENCE, markersize=11)
+    axes.annotate("start", path[0], (-6, -14), textcoords="offset points", color=style.INPUT,
+                  fontweight="bold", ha="center")  # fmt: skip
+    axes.annotate("best", path[-1], (8, -14), textcoords="offset points", fontweight="bold")
+    axes.set(title=title, xlabel="weight of feature 1", ylabel="weight of feature 2")
+    axes.set(aspect="equal", xlim=(x0, x1), ylim=(y0, y1))
+    axes.grid(False)
+
+
+def _shade(color: str, light: float) -> tuple[float, ...]:
+    """`color` mixed with white (light > 0) or black (light < 0)."""
+    return tuple(c + (1 - c) * light if light > 0 else c * (1 + light) for c in to_rgb(color))
+
+
+def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str, below: str) -> None:
+    """A tensor [B=3, S=4, H=5] as cells; those at `shared` (what one mean is taken over) are coloured.
+
+    Seen from a corner: the features H run to the right, the texts B to the left, the tokens S down.
+    """
+    sizes = n_texts, n_tokens, n_features = 3, 4, 5
+    chosen = torch.zeros(sizes, dtype=torch.bool)
+    chosen[shared] = True
+
+    def at(b: float, s: float, h: float) -> tuple[float, float]:
+        return 0.866 * (h - b), -0.5 * (h + b) - s
+
+    def face(corners, is_chosen: bool, light: float) -> None:
+        fill = _shade(color, light) if is_chosen else _shade("#DDE3E8", light * 0.8 - 0.03)
+        axes.add_patch(Polygon(corners, facecolor=fill, edgecolor="white", linewidth=1.3, joinstyle="round"))
+
+    for b in range(n_texts):  # the top: token 0 of every text
+        for h in range(n_features):
+            corners = [at(b, 0, h), at(b, 0, h + 1), at(b + 1, 0, h + 1), at(b + 1, 0, h)]
+            face(corners, bool(chosen[b, 0, h]), 0.3)
+    for s in range(n_tokens):
+        for h in range(n_features):  # on the left: the last text
+            corners = [at(3, s, h), at(3, s, h + 1), at(3, s + 1, h + 1), at(3, s + 1, h)]
+            face(corners, bool(chosen[-1, s, h]), 0.0)
+        for b in range(n_texts):  # on the right: the last feature
+            corners = [at(b, s, 5), at(b + 1, s, 5), at(b + 1, s + 1, 5), at(b, s + 1, 5)]
+            face(corners, bool(chosen[b, s, -1]), -0.22)
+
+    def arrow(start, end, name: str, dx: float, dy: float) -> None:
+        axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0,
+                                                  "shrinkB": 0, "linewidth": 1.1})  # fmt: skip
+        middle = (start[0] + end[0]) / 2 + dx, (start[1] + end[1]) / 2 + dy
+        axes.text(*middle, name, color="#333333", ha="center", va="center", fontsize=10)
+
+    arrow(at(-0.45, -0.1, 0), at(-0.45, -0.1, 5), "H", 0.45, 0.5)
+    arrow(at(0, -0.1, -0.45), at(3, -0.1, -0.45), "B", -0.45, 0.5)
+    arrow(at(3.25, 0, -0.25), at(3.25, 4, -0.25), "S", -0.5, 0)
+    axes.set_title(title, color=color, loc="center", pad=2)
+    axes.text(0.866, -8.45, below, ha="center", va="top", fontsize=10.5, linespacing=1.35)
+    axes.set(aspect="equal", xlim=(-3.9, 5.5), ylim=(-10.6, 1.2))
+    axes.axis("off")
+
+
+def cubes(figure: Figure) -> None:
+    """Three norms, three ways to share a mean."""
+    every, last, first = slice(None), slice(-1, None), slice(0, 1)
+    axes = figure.subplots(1, 3)
+    cube(axes[0], (every, every, last), BATCH, "BatchNorm",
+         "for each feature,\na mean over B·S = 12 cells:\n[1, 1, H]")  # fmt: skip
+    cube(axes[1], (last, every, last), SEQUENCE, "over the sequence",
+         "for each text and feature,\na mean over S = 4 cells:\n[B, 1, H]")  # fmt: skip
+    cube(axes[2], (last, first, every), LAYER, "LayerNorm, RMSNorm",
+         "for each token,\na mean over H = 5 cells:\n[B, S, 1]")  # fmt: skip
+
+
+def moved(figure: Figure, changes: dict[str, Tensor]) -> None:
+    """How far each token [B, S] of the output moved, for each norm, when one token of the input changed."""
+    for axes, (name, change) in zip(figure.subplots(1, len(changes)), changes.items(), strict=True):
+        n_texts, n_tokens = change.shape
+        for text in range(n_texts):
+            for token in range(n_tokens):
+                value = change[text, token].item()
+                fill = _shade(NORMS[name], 0.35) if value > 1e-6 else "#EEF1F4"
+                corners = [(token + dx, text + dy) for dx, dy in ((0, 0), (1, 0), (1, 1), (0, 1))]
+                axes.add_patch(Polygon(corners, facecolor=fill, edgecolor="white", linewidth=2))
+                axes.text(token + 0.5, text + 0.5, f"{value:.1f}", ha="center", va="center", fontsize=11)
+        ring = [(n_tokens - 1, 0), (n_tokens, 0), (n_tokens, 1), (n_tokens - 1, 1)]
+        axes.add_patch(Polygon(ring, fill=False, edgecolor=style.REFERENCE, linewidth=2, zorder=3))
+        axes.set_title(name, color=NORMS[name])
+        axes.set(aspect="equal", xlim=(-0.05, n_tokens + 0.05), ylim=(n_texts + 0.05, -0.05), xlabel="token")
+        axes.set_xticks([t + 0.5 for t in range(n_tokens)], [str(t) for t in range(n_tokens)])
+        axes.set_yticks([t + 0.5 for t in range(n_texts)], [f"text {t}" for t in range(n_texts)])
+        axes.tick_params(length=0)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.grid(False)
+    figure.get_layout_engine().set(wspace=0.08)
+    figure.suptitle("Change the framed token: only LayerNorm keeps it to itself", x=0.01, ha="left",
+                    fontsize=12, fontweight="bold")  # fmt: skip
+
+
+def padding(axes: Axes, lengths: list[int], spread: dict[str, list[float]]) -> None:
+    """Standard deviation of the real tokens after each norm, against the length that texts are padded to."""
+    for name, values in spread.items():
+        axes.plot(lengths, values, color=NORMS[name], marker="o")
+        style.label_line(axes, lengths[-1], values[-1] + 0.1, name, NORMS[name], ha="right", va="bottom")
+    axes.set(title="Padding changes what BatchNorm does to the real tokens", ylim=(0, 2.6))
+    axes.set(xlabel="length that all texts are padded to (tokens)")
+    axes.set_ylabel("standard deviation of\nreal tokens after")
+    axes.set_xticks(lengths)
+
+
+def gaps(axes: Axes, results: dict[str, tuple[int, float, float]]) -> None:
+    """Training and test error of each run {name: (steps, train, test)}, and the gap between them."""
+    for row, (steps, train, test) in enumerate(results.values()):
+        axes.plot([train, test], [row, row], color="#CCCCCC", linewidth=3, zorder=1)
+        axes.plot(train, row, "o", color=style.INPUT, markersize=9)
+        axes.plot(test, row, "o", color=style.OUTPUT, markersize=9)
+        axes.text((train + test) / 2, row - 0.12, f"gap {test - train:.1f}", ha="center", va="bottom")
+        axes.text(test + 0.7, row, f"{steps} steps", va="center", color="#333333")
+        if row == 0:
+            style.label_line(axes, train, -0.22, "training", style.INPUT, ha="center", va="bottom")
+            style.label_line(axes, test, -0.22, "test", style.OUTPUT, ha="center", va="bottom")
+    axes.set_yticks(range(len(results)), list(results))
+    furthest = max(test for _, _, test in results.values())
+    axes.set(xlim=(0, furthest * 1.25), ylim=(len(results) - 0.5, -0.75), xlabel="mean squared error")
+    axes.set_title("Scaling saves steps, weight decay narrows the gap")
+    axes.grid(axis="y", visible=False)
+
+
+IMAGES = {"01_normalization_intuition": cubes}
