@@ -1,0 +1,202 @@
+"""Lesson 04: what a gate does to its candidate, and how wide a gated network is."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lecture_utils.llama import PRESETS, intermediate_size
+
+from . import style
+
+
+def gate_bars(
+    axes: Axes, candidates: Tensor, gates: Tensor, title: str, ylim: tuple[float, float] = (-2, 8)
+) -> None:
+    """Candidate, gate and product side by side, for each of the D candidates of one token, both [D]."""
+    rows = (
+        ("candidate", candidates, style.UP),
+        ("gate", gates, style.GATE),
+        ("product", gates * candidates, style.OUTPUT),
+    )
+    axes.axhline(0, color="#555555", linewidth=0.9)
+    for offset, (name, values, color) in zip((-0.27, 0, 0.27), rows, strict=True):
+        places = [number + offset for number in range(len(values))]
+        axes.bar(places, values, width=0.24, color=color, label=name)
+        for place, value in zip(places, values.tolist(), strict=True):
+            text = f"{value + 0.0:.1f}".removesuffix(".0").replace("-", "−")
+            axes.annotate(text, (place, value), (0, 2 if value >= 0 else -2), textcoords="offset points",
+                          ha="center", va="bottom" if value >= 0 else "top", fontsize=10)  # fmt: skip
+    axes.legend(loc="upper left", ncols=3, handlelength=1, columnspacing=1, borderpad=0)
+    axes.set(title=title, ylabel="value", ylim=ylim)
+    axes.set_xticks(range(len(candidates)), [f"candidate {n + 1}" for n in range(len(candidates))])
+    axes.grid(axis="x", visible=False)
+
+
+def silu_band(axes: Axes) -> None:
+    """SiLU, and the band from 0 to 1 that it leaves on both sides; the sigmoid stays inside."""
+    z = torch.linspace(-6, 4, 201)
+    axes.axhspan(0, 1, color="#EEEEEE", zorder=0)
+    axes.plot(z, torch.sigmoid(z), color=style.POSITION, linewidth=1.6)
+    axes.plot(z, F.silu(z), color=style.GATE)
+    axes.text(-5.9, 0.5, "0 to 1", color="#555555", va="center")
+    style.label_line(axes, 2.45, 2.6, "SiLU", style.GATE, ha="right")
+    style.label_line(axes, 3.9, 0.72, "sigmoid", style.POSITION, ha="right", va="top")
+    axes.annotate("below 0", (-1.28, -0.28), (-3.4, -0.75), color=style.GATE,
+                  arrowprops={"arrowstyle": "-", "color": style.GATE})  # fmt: skip
+    axes.annotate("above 1", (1.28, 1), (-0.6, 1.7), color=style.GATE,
+                  arrowprops={"arrowstyle": "-", "color": style.GATE})  # fmt: skip
+    axes.set(title="SiLU leaves the band from 0 to 1 on both sides", xlim=(-6, 4), ylim=(-1, 4))
+    axes.set(xlabel="z, what the gate projection gives", ylabel="gate")
+
+
+def token_by_token(axes: Sequence[Axes], tokens: Tensor, gate_weight: Tensor, up_weight: Tensor) -> None:
+    """Candidates, gates and products of every token, as three tables: tokens [S, H], weights [D, H]."""
+    candidates, gates = F.linear(tokens, up_weight), F.silu(F.linear(tokens, gate_weight))
+    # One colour scale for the three tables: here colour is the sign and size of a number, not its role.
+    limit = 6
+    for panel, name, values, color in zip(
+        axes,
+        ("candidates  ×", "gates  =", "products"),
+        (candidates, gates, gates * candidates),
+        (style.UP, style.GATE, style.OUTPUT),
+        strict=True,
+    ):
+        panel.imshow(values, cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
+        for (row, column), value in zip(torch.cartesian_prod(*map(torch.arange, values.shape)).tolist(),
+                                        values.flatten().tolist(), strict=True):  # fmt: skip
+            panel.text(column, row, f"{value + 0.0:.2f}".replace("-", "−"), ha="center", va="center",
+                       fontsize=11, color="white" if abs(value) > 0.6 * limit else "black")  # fmt: skip
+        panel.set_title(name, color=color)
+        panel.set_xticks(range(values.shape[1]), range(1, values.shape[1] + 1))
+        panel.set(xlabel="number of the candidate")
+        panel.tick_params(length=0)
+        panel.grid(False)
+        panel.spines[:].set_visible(False)
+    names = ["[" + ", ".join(f"{v:g}".replace("-", "−") for v in token) + "]" for token in tokens.tolist()]
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylabel("token")
+    axes[0].figure.suptitle(
+        "The same matrices, different gates for each token", fontweight="bold", x=0.02, ha="left"
+    )
+
+
+def parameters_by_width(
+    axes: Axes, hidden_size: int = 4096, multiple_of: int = 256, multiplier: float = 1.0
+) -> None:
+    """Parameters of a plain and of a gated network against D, and the width that the rule chooses."""
+    h = hidden_size
+    million = 1e6
+    budget = 8 * h * h / million
+    chosen = intermediate_size(h, multiple_of, multiplier)
+    right = max(5 * h, 1.1 * chosen)
+    for factor, color, name in ((3, style.OUTPUT, "SwiGLU, 3HD"), (2, style.INPUT, "plain, 2HD")):
+        axes.plot([0, right], [0, factor * h * right / million], color=color)
+        share, height = (0.8, 2.55) if factor == 3 else (0.56, 0.85)  # each name on its line's outer side
+        style.label_line(axes, share * right, height * h * right / million, name, color,
+                         ha="right" if factor == 3 else "left", va="center")  # fmt: skip
+    axes.axhline(budget, color=style.REFERENCE, linestyle="--", linewidth=1.2)
+    axes.text(0.01 * right, budget, "budget 8H²", va="bottom")
+    for width, name in ((8 * h / 3, "8H/3"), (4 * h, "4H")):
+        axes.plot([width, width], [0, budget], color=style.REFERENCE, linewidth=1, linestyle=":")
+        axes.text(width, 0, f" {name}", va="bottom", ha="left")
+    axes.plot(chosen, 3 * h * chosen / million, "o", color=style.OUTPUT, markersize=9)
+    axes.annotate(f"the rule: D = {chosen}", (chosen, 3 * h * chosen / million), (-12, 12),
+                  textcoords="offset points", ha="right", va="bottom", color=style.OUTPUT)  # fmt: skip
+    axes.set(title="Three matrices reach the budget at 8H/3, two at 4H")
+    axes.set(xlabel=f"intermediate size D, for H = {h}", ylabel="parameters (millions)")
+    axes.set(xlim=(0, right), ylim=(0, 3.35 * h * right / million))
+
+
+def glu_family(axes: Axes, candidate: float = 2.0) -> None:
+    """The product for one candidate against the gate's z, for four kinds of gate."""
+    z = torch.linspace(-4, 2, 241)
+    sign = 1 if candidate >= 0 else -1
+    size = abs(candidate) or 1.0
+    # Four curves of one kind: colours only tell them apart; Llama's has the colour of our layer.
+    for name, function, color, at, place in (
+        ("bilinear", lambda z: z, style.INPUT, -0.5, (-1.05, -0.52)),
+        ("ReGLU", F.relu, style.POSITION, -2.6, (-2.9, 0.3)),
+        ("GEGLU", F.gelu, style.WEIGHT, -1.3, (-1.6, 0.3)),
+        ("SwiGLU", F.silu, style.OUTPUT, -2.2, (-2.6, -0.45)),
+    ):
+        axes.plot(z, candidate * function(z), color=color)
+        axes.annotate(name, (at, candidate * function(torch.tensor(at)).item()),
+                      (place[0], sign * size * place[1]), color=color, fontweight="bold", ha="right",
+                      va="center", arrowprops={"arrowstyle": "-", "color": color})  # fmt: skip
+    axes.axhline(0, color="#555555", linewidth=0.9, zorder=1)
+    axes.set(title="Above 0 the four are alike; far below 0 only bilinear stays open", xlim=(-4, 2))
+    low, high = sorted((-0.7 * sign * size, 2.0 * sign * size))
+    axes.set(xlabel="z, what the gate projection gives", ylabel=f"product, candidate {candidate:g}")
+    axes.set(ylim=(low, high))
+
+
+def real_widths(axes: Axes) -> None:
+    """D / H of the published models, between the equal budget and four times H."""
+    ratios = {name: c.intermediate_size / c.hidden_size for name, c in PRESETS.items()}
+    names = sorted(ratios, key=lambda name: (ratios[name], name), reverse=True)
+    for line in (8 / 3, 4):
+        axes.plot([line] * 2, [-0.6, len(names) - 0.4], color=style.REFERENCE, linestyle="--", linewidth=1.2)
+    for row, name in enumerate(names):
+        axes.plot([8 / 3, ratios[name]], [row, row], color=style.OUTPUT, linewidth=3)
+        axes.plot(ratios[name], row, "o", color=style.OUTPUT, markersize=7)
+        axes.text(ratios[name] + 0.03, row, f"{ratios[name]:.2f}", va="center", fontsize=10)
+    axes.text(8 / 3, len(names) - 0.3, "8/3 (equal budget)", ha="center", va="bottom", fontsize=10)
+    axes.text(4, len(names) - 0.3, "4", ha="center", va="bottom", fontsize=10)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(title="Some Llamas keep the equal budget, some are wider", xlabel="width D / H")
+    axes.set(xlim=(2.4, 4.25), ylim=(-0.6, len(names) + 0.4))
+    axes.grid(axis="y", visible=False)
+
+
+def twins(axes: Axes, losses: list[float], twin_losses: list[float], exchanged: float) -> None:
+    """Loss of SwiGLU and of its swapped twin, and what an exchange after training does."""
+    steps = len(losses)
+    axes.plot(losses, color=style.OUTPUT, linewidth=5, alpha=0.45)
+    axes.plot(twin_losses, color=style.REFERENCE, linewidth=1.4, linestyle="--")
+    axes.plot([steps - 1] * 2, [losses[-1], exchanged], color=style.WRONG, linestyle=":")
+    axes.plot(steps - 1, exchanged, "o", color=style.WRONG, markersize=8)
+    axes.annotate("trained weights, names exchanged", (steps - 1, exchanged), (-12, 0),
+                  textcoords="offset points", ha="right", va="center", color="#666666")  # fmt: skip
+    third = steps // 3
+    axes.annotate("SwiGLU (wide) and its swapped twin (dashed)", (third, losses[third]), (10, 40),
+                  textcoords="offset points", arrowprops={"arrowstyle": "-"})  # fmt: skip
+    axes.set(title="From scratch a renaming; with trained weights a fault", xlabel="training step")
+    axes.set(ylabel="loss: mean squared error (log scale)", yscale="log")
+    axes.set(ylim=(min(losses) / 1.6, 1.8 * max(exchanged, losses[0])))
+    ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if axes.get_ylim()[0] < t < axes.get_ylim()[1]]
+    axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
+    axes.minorticks_off()
+
+
+def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) -> None:
+    """Held-out errors by task and network: a dot for each run; 1 is the error of the mean."""
+    # Networks are told apart by their row; the colour says plain, another gate, or Llama's gate.
+    colors = {"plain ReLU": style.INPUT, "SwiGLU": style.OUTPUT}
+    for panel, (task, row) in zip(axes, errors.items(), strict=True):
+        for place, (name, values) in enumerate(row.items()):
+            color = colors.get(name, style.GATE)
+            panel.scatter(values, [place] * len(values), s=30, color=color, alpha=0.6)
+        panel.axvline(1, color=style.REFERENCE, linestyle="--", linewidth=1.2)
+        panel.set(title=task, xlabel="held-out error", xlim=(-0.05, 1.3))
+        panel.set_yticks(range(len(row)), list(row))
+        panel.set_ylim(len(row) - 0.5, -0.5)
+    axes[0].figure.suptitle("Which network is best depends on the task", fontweight="bold", x=0.02, ha="left")
+
+
+def _cover(figure: Figure) -> None:
+    left, right = figure.subplots(1, 2, width_ratios=(1.2, 1))
+    gate_bars(
+        left, torch.tensor([2.0, -1.0, 3.0]), torch.tensor([0.0, 0.5, 2.0]), "A gate closes or amplifies"
+    )
+    left.set_xticks(range(3), [])
+    left.set_xlabel("three candidates of a token")
+    silu_band(right)
+    right.set_title("SiLU leaves 0 to 1")
+    right.set_xlabel("gate projection")
+
+
+IMAGES = {"04_gating_and_down_projection": _cover}

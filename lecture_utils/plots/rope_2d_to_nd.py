@@ -1,0 +1,195 @@
+"""Lesson 06: positions as angles, clock hands of many speeds, and what happens past the trained length."""
+
+import math
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+from torch import Tensor
+
+from lecture_utils.llama import inv_freq
+
+from . import style
+
+# Pairs, bases and rules of one picture, told apart: here the colours have no other meaning.
+_SERIES = (style.POSITION, style.INPUT, style.OUTPUT, style.GATE, style.WEIGHT)
+
+
+def _arrow(axes: Axes, x: float, y: float, color: str, width: float = 2.2, head: float = 12) -> None:
+    arrow = FancyArrowPatch(
+        (0, 0), (x, y), arrowstyle="-|>", mutation_scale=head, color=color, linewidth=width,
+        shrinkA=0, shrinkB=0, joinstyle="miter", zorder=3,
+    )  # fmt: skip
+    axes.add_patch(arrow)
+
+
+def turned_vectors(axes: Axes, vector: Tensor, step: float, count: int = 4) -> None:
+    """One vector [2] at positions 0 … count − 1, turned by `step` radians per position."""
+    length = vector.norm().item()
+    start = math.atan2(vector[1], vector[0])
+    ring = torch.linspace(0, 2 * math.pi, 200)
+    axes.plot(length * ring.cos(), length * ring.sin(), color="#BBBBBB", linestyle="--", linewidth=1.2)
+    for position in range(count):
+        angle = start + position * step
+        x, y = length * math.cos(angle), length * math.sin(angle)
+        _arrow(axes, x, y, style.OUTPUT if position else style.INPUT)
+        axes.text(1.22 * x, 1.22 * y, f"{position}", ha="center", va="center", fontweight="bold",
+                  color=style.OUTPUT if position else style.INPUT)  # fmt: skip
+    limit = 1.45 * length
+    axes.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit))
+    axes.set(title=f"Step {math.degrees(step):.0f}°: the length stays")
+    axes.set(xlabel="feature 1", ylabel="feature 2")
+
+
+def score_map(axes: Axes, scores: Tensor, decimals: int | None = None) -> None:
+    """Scores [M, N] of a query at position m (row) with a key at n (column); written in with `decimals`."""
+    limit = scores.abs().max().item()
+    image = axes.imshow(scores, cmap="PuOr", vmin=-limit, vmax=limit)
+    if decimals is not None:
+        for (row, column), value in zip(
+            torch.cartesian_prod(*map(torch.arange, scores.shape)).tolist(), scores.flatten(), strict=True
+        ):
+            dark = abs(value) > 0.65 * limit
+            axes.text(column, row, f"{value:.{decimals}f}", ha="center", va="center", fontsize=10,
+                      color="white" if dark else "black")  # fmt: skip
+    axes.figure.colorbar(image, ax=axes, label="score", shrink=0.8)
+    axes.set(title="Equal along every diagonal", xlabel="position n of the key")
+    axes.set_ylabel("position m of the query")
+    axes.set(xticks=range(scores.shape[1]), yticks=range(scores.shape[0]))
+    axes.grid(visible=False)
+
+
+def clocks(
+    figure: Figure,
+    positions: tuple[int, ...] = (0, 1, 2, 10, 100, 1000),
+    head_dim: int = 8,
+    base: float = 10000.0,
+    pairs: tuple[int, ...] | None = None,
+) -> None:
+    """A row of clock faces for each pair, a column for each position; the hand has turned position · θ."""
+    pairs = tuple(range(head_dim // 2)) if pairs is None else pairs
+    frequencies = inv_freq(head_dim, base)
+    faces = figure.subplots(len(pairs), len(positions), squeeze=False)
+    ring = torch.linspace(0, 2 * math.pi, 100)
+    for row, pair in enumerate(pairs):
+        theta = frequencies[pair].item()
+        for column, position in enumerate(positions):
+            axes, angle = faces[row, column], position * theta
+            axes.plot(ring.cos(), ring.sin(), color="#999999", linewidth=1.2)
+            seen = torch.linspace(0, min(angle, 2 * math.pi), 60)
+            axes.fill([0, *seen.cos(), 0], [0, *seen.sin(), 0], color=style.POSITION, alpha=0.15, linewidth=0)
+            axes.plot([0, 1], [0, 0], color="#BBBBBB", linewidth=1.2)
+            _arrow(axes, math.cos(angle), math.sin(angle), style.POSITION)
+            axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            if row == 0:
+                axes.set_title(f"{position}", loc="center", fontweight="normal")
+        label = f"pair {pair}\nθ = {theta:.1g}"
+        faces[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=6)
+    figure.suptitle("Fast hands tell neighbours apart, slow hands tell far from near", fontweight="bold",
+                    fontsize=12)  # fmt: skip
+    figure.supxlabel("position of the token (above each column): each hand has turned position × θ radians",
+                     fontsize=11)  # fmt: skip
+
+
+def layouts(axes: Axes, head_dim: int = 8) -> None:
+    """Which features form a pair: half-split above, interleaved below."""
+    half = head_dim // 2
+    rows = (
+        (1.9, "half-split\n(Hugging Face)", [(i, i + half) for i in range(half)]),
+        (0.0, "interleaved\n(Meta, the paper)", [(2 * i, 2 * i + 1) for i in range(half)]),
+    )
+    for bottom, name, pairs in rows:
+        for number, pair in enumerate(pairs):
+            color = _SERIES[number % len(_SERIES)]
+            for feature in pair:
+                box = Rectangle((feature, bottom), 0.9, 0.55, facecolor=color, alpha=0.25, edgecolor=color)
+                axes.add_patch(box)
+                axes.text(feature + 0.45, bottom + 0.27, f"{feature}", ha="center", va="center")
+            start, end = (feature + 0.45 for feature in pair)
+            bend = FancyArrowPatch((start, bottom + 0.6), (end, bottom + 0.6), arrowstyle="-", color=color,
+                                   connectionstyle=f"arc3,rad={-0.16 if end - start > 1 else -0.5}",
+                                   linewidth=2, shrinkA=0, shrinkB=0)  # fmt: skip
+            axes.add_patch(bend)
+        axes.text(-0.3, bottom + 0.27, name, ha="right", va="center")
+    axes.set(xlim=(-2.9, head_dim), ylim=(-0.1, 3.1), aspect="equal", xticks=[], yticks=[])
+    axes.set(title=f"Same pairs of numbers, two ways to store them (head of d = {head_dim} features)")
+    axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
+
+
+def pair_waves(
+    axes: Axes,
+    pairs: tuple[int, ...] = (0, 4, 8, 12),
+    head_dim: int = 32,
+    base: float = 10000.0,
+    longest: int = 128,
+) -> None:
+    """What single pairs add to the score, cos(distance · θ), for distances 0 … longest."""
+    frequencies = inv_freq(head_dim, base)
+    distance = torch.linspace(0, longest, 1200)
+    for row, pair in enumerate(pairs):
+        color = _SERIES[row % len(_SERIES)]
+        wave = (distance * frequencies[pair]).cos() - 2.6 * row
+        axes.plot(distance, wave, color=color)
+        turns = longest * frequencies[pair].item() / (2 * math.pi)
+        style.label_line(axes, 1.015 * longest, wave[-1].item(), f"pair {pair}: {turns:.2g} turns", color,
+                         va="center")  # fmt: skip
+    axes.set(title=f"Fast pairs repeat, slow pairs hardly move (d = {head_dim}, base {base:g})", yticks=[])
+    axes.set(xlabel="distance between query and key, in tokens", ylabel="added to the score, −1 to 1 each")
+    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= longest])
+    axes.set(xlim=(0, 1.32 * longest), ylim=(1.2 - 2.6 * len(pairs), 1.3))
+
+
+def score_by_distance(
+    axes: Axes, bases: tuple[float, ...] = (1e4, 5e5), head_dim: int = 128, longest: int = 8192
+) -> None:
+    """Mean over pairs of cos(distance · θ): the score of a query with an equal key, 1 at 0."""
+    distance = torch.unique(torch.logspace(0, math.log10(longest), 700).round())
+    for base, color in zip(bases, _SERIES, strict=False):
+        share = (distance[:, None] * inv_freq(head_dim, base)).cos().mean(-1)
+        axes.plot(distance, share, color=color, linewidth=1.6)
+        style.label_line(axes, longest * 1.1, share[-60:].mean().item(), f"base {base:g}", color, va="center")
+    axes.plot([1, longest], [0, 0], color="#777777", linewidth=1)
+    axes.set(xscale="log", xlim=(1, longest * 3.2), title="The larger the base, the further a key is heard")
+    axes.set(xlabel="distance between query and key, in tokens (log scale)", ylabel="score / score at 0")
+
+
+def frequency_ratios(axes: Axes, ratios: dict[str, Tensor]) -> None:
+    """Frequency after a rule as a share of the plain one, by pair: {rule: [d/2]}."""
+    markers = ("o", "s", "^", "D")
+    for number, (rule, ratio) in enumerate(ratios.items()):
+        color = _SERIES[number % len(_SERIES)]
+        axes.plot(ratio, color=color, marker=markers[number % len(markers)], markersize=4, linewidth=1.6)
+        spot = len(ratio) // 4
+        style.label_line(axes, spot, ratio[spot].item() + 0.04, rule, color)
+    axes.set(title="Linear slows every pair, the other two spare the fast ones", ylim=(0, 1.15))
+    axes.set(xlabel="pair (0 is the fastest)", ylabel="θ by the rule / plain θ")
+
+
+def extrapolation(axes: Axes, scores: Tensor, target: Tensor, trained: int, stretch: int = 1) -> None:
+    """Scores and target over the distance [S]; green: distances whose angles were trained."""
+    seen = min(trained * stretch, len(scores))
+    axes.axvspan(0, seen, color=style.POSITION, alpha=0.1, linewidth=0)
+    axes.plot(scores, color=style.OUTPUT)
+    axes.plot(target, color=style.REFERENCE, linestyle="--", linewidth=1.4)
+    low, high = min(-4.0, scores.min().item()), max(3.2, scores.max().item() + 1)
+    note = "trained" if stretch == 1 else "all angles trained"
+    style.label_line(axes, seen / 2, high - 0.25, note, style.POSITION, ha="center", va="top")
+    lost = (scores - target).abs().argmax().item()
+    if stretch == 1:
+        style.label_line(axes, lost + 25, scores[lost].item(), "score", style.OUTPUT, va="center")
+        axes.text(scores[seen:].argmax().item() + seen, -0.15, "target", ha="center", va="top")
+        axes.set(title=f"Past distance {trained} the score is lost", ylabel="score")
+    else:
+        axes.text(len(scores) * 0.98, 0.12, "score, on the target", ha="right", va="bottom")
+        axes.set(title=f"Positions divided by {stretch}: on the target")
+    axes.set(xlabel="distance, in tokens", xlim=(0, len(scores)), ylim=(low, high))
+
+
+def _cover(figure: Figure) -> None:
+    clocks(figure)
+
+
+IMAGES = {"06_rope_2d_to_nd": _cover}

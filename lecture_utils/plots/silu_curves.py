@@ -1,0 +1,132 @@
+"""Lesson 05: six activations and their slopes, the dip of SiLU, Swish, dead units and depth."""
+
+from collections.abc import Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy import ndarray
+from torch import Tensor
+
+from lecture_utils.llama import silu, silu_grad, swish
+
+from . import style
+
+# The palette has no colour for a slope: green, which no curve of this lesson needs.
+SLOPE = style.POSITION
+# Four families in one picture: here colours tell curves apart and keep the palette's meaning only
+# for SiLU, the one of Llama.
+CURVES = {
+    "SiLU": style.OUTPUT,
+    "ReLU": style.INPUT,
+    "leaky ReLU": style.UP,
+    "tanh": style.WEIGHT,
+    "sigmoid": style.GATE,
+}
+
+
+def curve_and_slope(axes: Axes, title: str, x: Tensor, y: Tensor, slope: Tensor) -> None:
+    """One activation: its values `y` and its slopes at `x`, all [n]."""
+    axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+    axes.axvline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+    axes.plot(x, y, color=style.OUTPUT)
+    axes.plot(x, slope, color=SLOPE, linewidth=1.6, linestyle=(0, (4, 1.5)))
+    axes.set(title=title, xlim=(-5, 5), ylim=(-1.25, 2.25), xticks=(-4, -2, 0, 2, 4), yticks=(-1, 0, 1, 2))
+
+
+def name_axes(grid: ndarray) -> None:
+    """Axis names on the edges of a grid of `curve_and_slope`, and which line is which."""
+    for axes in grid[-1]:
+        axes.set_xlabel("x")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("value, slope")
+    style.label_line(grid[0, 0], -4.8, 1.75, "value", style.OUTPUT)
+    style.label_line(grid[0, 0], -4.8, 1.3, "slope (dashed)", SLOPE)
+
+
+def dip(axes: Axes, x_min: float, y_min: float) -> None:
+    """SiLU and its slope, with the bottom that the bisection found."""
+    x = torch.linspace(-8, 3, 441)
+    axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+    axes.plot(x, silu(x), color=style.OUTPUT)
+    axes.plot(x, silu_grad(x), color=SLOPE, linewidth=1.6, linestyle=(0, (4, 1.5)))
+    axes.plot([x_min, x_min], [y_min, 0], color=style.REFERENCE, linewidth=1, linestyle=":")
+    axes.plot([x_min], [y_min], "o", color=style.OUTPUT, markersize=7)
+    axes.plot([x_min], [0], "o", color=SLOPE, markersize=5)
+    axes.text(x_min, y_min - 0.06, f"({x_min:.3f}, {y_min:.3f})".replace("-", "−"), ha="center", va="top")
+    axes.plot([0], [0.5], "o", color=SLOPE, markersize=5)
+    style.label_line(axes, -0.2, 0.56, "slope: ½ at 0", SLOPE, ha="right")
+    style.label_line(axes, -3.6, -0.17, "SiLU", style.OUTPUT, ha="right", va="top")
+    axes.set(title="SiLU falls, turns, and climbs back towards 0")
+    axes.set(xlabel="x", ylabel="value, slope", xlim=(-8, 2), ylim=(-0.55, 1.25))
+
+
+def swish_family(axes: Axes, betas: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 10.0)) -> None:
+    """Swish for several β: from the line x/2 to ReLU."""
+    x = torch.linspace(-5, 5, 801)
+    axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+    axes.plot(x, x.clamp(min=0), color=style.REFERENCE, linestyle="--", linewidth=1.4, zorder=3)
+    style.label_line(axes, 1.4, 1.7, "ReLU (dashed)", style.REFERENCE, ha="right", va="bottom")
+    for i, beta in enumerate(sorted(betas)):
+        # β is a scale, so the blues are one too, from light to dark; β = 1 is SiLU, in its own colour.
+        share = i / max(len(betas) - 1, 1)
+        color = style.OUTPUT if beta == 1 else (0.5 - 0.5 * share, 0.66 - 0.46 * share, 0.86 - 0.4 * share)
+        axes.plot(x, swish(x, beta), color=color, linewidth=3 if beta == 1 else 2)
+        name = f"β = {beta:g}" + (" (SiLU)" if beta == 1 else "")
+        # In the order of the curves on the left: the largest β on top.
+        style.label_line(axes, 1.3, -1.35 + i * 1.2 / max(len(betas) - 1, 1), name, color, va="center")
+    axes.set(title="β bends a line into ReLU; β = 1 is SiLU", xlabel="x", ylabel="swish(x, β)")
+    axes.set(xlim=(-5, 5), ylim=(-1.5, 3))
+
+
+def dead_units(axes: Axes, runs: dict[str, list[list[int]]], units: int, learning_rate: float) -> None:
+    """Dead units over the steps, a line for each seed: {curve: [[count at step 0, 1, …], …]}."""
+    for name, seeds in runs.items():
+        for counts in seeds:
+            axes.plot(range(1, len(counts) + 1), counts, color=CURVES[name], linewidth=1.5, alpha=0.85)
+    most = {name: max(counts[-1] for counts in seeds) for name, seeds in runs.items()}
+    alive = [name for name in runs if most[name] == 0]
+    steps = len(next(iter(runs.values()))[0])
+    for name in runs:
+        if most[name]:
+            style.label_line(
+                axes, 1.15, most[name], f"{name}, {len(runs[name])} seeds", CURVES[name], va="top"
+            )
+    style.label_line(
+        axes, 0.95 * steps, 0.02 * units, ", ".join(alive) + ": 0", "#333333", ha="right", va="bottom"
+    )
+    worst = max(most.values())
+    axes.set(title=f"Learning rate {learning_rate:g}: " + (f"up to {worst} dead" if worst else "none dead"))
+    axes.set(xscale="log", xlim=(1, steps), ylim=(-0.03 * units, units))
+    axes.set(xlabel="training step (log scale)", ylabel=f"dead units, of {units}")
+    axes.label_outer()
+
+
+def depth(axes: Axes, norms: dict[str, list[float]], depths: Sequence[int], title: str) -> None:
+    """Gradient norm at the first layer against the number of layers: {curve: [norm for each depth]}."""
+    last = {name: values[-1] for name, values in norms.items()}
+    height = None
+    for name in sorted(last, key=last.get, reverse=True):
+        axes.plot(depths, norms[name], color=CURVES[name], marker="o", markersize=4)
+        at = last[name] if height is None else min(last[name], height / 30)  # labels do not overlap
+        height = at
+        axes.text(
+            depths[-1] + 1.3, at, name, color=CURVES[name], fontweight="bold", va="center", clip_on=False
+        )
+    axes.set(yscale="log", title=title, xlim=(0, depths[-1] + 0.8), ylim=(1e-27, 1e4))
+    axes.set(xlabel="layers", yticks=[10.0**k for k in (-24, -18, -12, -6, 0)])
+    axes.minorticks_off()
+
+
+def _cover(figure: Figure) -> None:
+    left, right = figure.subplots(1, 2)
+    # The bottom of SiLU: where its slope, σ(x)(1 + x(1 − σ(x))), is 0.
+    x = torch.linspace(-2, -1, 100_001, dtype=torch.float64)
+    bottom = x[silu_grad(x).abs().argmin()]
+    dip(left, bottom.item(), silu(bottom).item())
+    left.set_title("SiLU dips below 0, and turns")
+    swish_family(right)
+    right.set_title("Swish: from x/2 to ReLU")
+
+
+IMAGES = {"05_silu_curves": _cover}
