@@ -45,9 +45,10 @@ def detectors(axes: Axes, weight: Tensor, token: Tensor) -> None:
                          ha="left" if x > 0.3 else "right" if x < -0.3 else "center",
                          va="bottom" if y > 0.3 else "top" if y < -0.3 else "center")  # fmt: skip
     _arrow(axes, token, style.INPUT)
-    style.label_line(
-        axes, float(token[0]) + 0.1, float(token[1]), "token\n" + _name(token), style.INPUT, va="center"
-    )
+    side = 1 if token[0] >= 0 else -1
+    place = "left" if side > 0 else "right"
+    label = "token\n" + _name(token)
+    style.label_line(axes, token[0] + 0.1 * side, token[1], label, style.INPUT, va="center", ha=place)
     seen = torch.cat((feet, weight, token[None], torch.zeros(1, 2)))
     (left, bottom), (right, top) = seen.amin(0).tolist(), seen.amax(0).tolist()
     axes.set(title="Each row asks how far the token goes its way", xlabel="feature 1", ylabel="feature 2")

@@ -95,7 +95,7 @@ def parameters_by_width(
     right = max(5 * h, 1.1 * chosen)
     for factor, color, name in ((3, style.OUTPUT, "SwiGLU, 3HD"), (2, style.INPUT, "plain, 2HD")):
         axes.plot([0, right], [0, factor * h * right / million], color=color)
-        share, height = (0.8, 2.55) if factor == 3 else (0.56, 0.85)  # each name on its line's outer side
+        share, height = (0.33, 1.2) if factor == 3 else (0.56, 0.85)  # each name on its line's outer side
         style.label_line(axes, share * right, height * h * right / million, name, color,
                          ha="right" if factor == 3 else "left", va="center")  # fmt: skip
     axes.axhline(budget, color=style.REFERENCE, linestyle="--", linewidth=1.2)

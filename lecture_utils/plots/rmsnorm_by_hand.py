@@ -31,34 +31,41 @@ def circle(axes: Axes, points: Tensor, weight: Tensor) -> None:
 
 def shift(axes: Axes, token: Tensor) -> None:
     """First feature of a token [H] after each norm, while the same number is added to all features."""
-    offsets = torch.linspace(-6, 6, 121)
-    tokens = token + offsets[:, None]
+    offsets = torch.linspace(-6, 6, 601)
     width = token.shape[0]
+    ends = []
     for norm, color, name in (
         (RMSNorm(width), style.OUTPUT, "RMSNorm"),
         (LayerNorm(width), style.POSITION, "LayerNorm"),
     ):
-        first = norm(tokens)[:, 0].detach()
+        first = norm(token + offsets[:, None])[:, 0].detach()
         axes.plot(offsets, first, color=color)
-        below = first[-1] < 0
-        style.label_line(axes, 6, first[-1] + (0.12 if below else -0.12), name, color,
-                         ha="right", va="bottom" if below else "top")  # fmt: skip
-    axes.set(title="Adding a constant moves RMSNorm, not LayerNorm", ylim=(-1.6, 1.6))
+        ends.append((first[-1].item(), name, color))
+    # No feature of a normalized token is beyond √H.
+    limit = 1.08 * width**0.5
+    (low, *low_label), (high, *high_label) = sorted(ends)
+    for y, (name, color), va in (
+        (low - 0.04 * limit, low_label, "top"),
+        (high + 0.04 * limit, high_label, "bottom"),
+    ):
+        axes.text(6, y, name, color=color, fontweight="bold", ha="right", va=va)
+    axes.set(title="Adding a constant moves RMSNorm, not LayerNorm", ylim=(-limit, limit))
     axes.set(xlabel="constant added to every feature", ylabel="feature 1 after the norm")
 
 
 def eps_curves(axes: Axes, eps: tuple[float, ...] = (1e-6, 1e-5)) -> None:
     """RMS after the norm against RMS before it, for several eps."""
-    before = torch.logspace(-5, 1, 200)
+    before = torch.logspace(-4.3, -0.7, 200)
     colors = (style.OUTPUT, style.INPUT, style.POSITION, style.GATE)
     for value, color in zip(eps, colors, strict=False):
         after = before / (before.square() + value).sqrt()
         axes.plot(before, after, color=color)
         axes.axvline(value**0.5, color=color, linestyle=":", linewidth=1.2)
-        style.label_line(axes, value**0.5 * 1.02, -0.01, f"eps {value:g}", color, fontsize=10,
-                         rotation=90, ha="left", va="bottom")  # fmt: skip
-    axes.set(xscale="log", title="eps matters to tokens whose RMS is near √eps (dotted), or below")
-    axes.set(xlabel="RMS of a token before", ylabel="RMS after", ylim=(-0.03, 1.08))
+        axes.text(value**0.5, 1.06, f"eps {value:g}", color=color, fontsize=10, fontweight="bold",
+                  ha="center", va="bottom")  # fmt: skip
+    axes.set(xscale="log", ylim=(-0.03, 1.05))
+    axes.set_title("eps matters to tokens whose RMS is near √eps (dotted), or below", pad=22)
+    axes.set(xlabel="RMS of a token before", ylabel="RMS after")
 
 
 def time_ratios(axes: Axes, ratios: dict[str, dict[str, float]]) -> None:
@@ -75,9 +82,9 @@ def time_ratios(axes: Axes, ratios: dict[str, dict[str, float]]) -> None:
     axes.text(0.6, len(rows) - 0.45, "“40% faster” ", ha="right", color="#666666", fontsize=10)
     axes.text(1, len(rows) - 0.45, " as fast as LayerNorm", color=style.REFERENCE, fontsize=10)
     every = [value for ratio in ratios.values() for value in ratio.values()]
-    axes.set(xscale="log", xlim=(min(*every, 0.5) / 2, max(*every, 1.5) * 2), ylim=(len(rows) - 0.3, -0.5))
+    axes.set(xscale="log", xlim=(min(*every, 0.5) / 3, max(*every, 1.5) * 3), ylim=(len(rows) - 0.3, -0.5))
     axes.set_yticks(range(len(rows)), rows)
-    ticks = [t for t in (0.125, 0.25, 0.5, 1, 2, 4, 8, 16) if axes.get_xlim()[0] < t < axes.get_xlim()[1]]
+    ticks = [t for t in (0.1, 0.25, 0.5, 1, 2, 4, 10, 25) if axes.get_xlim()[0] < t < axes.get_xlim()[1]]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.minorticks_off()
     axes.set(title="How much faster depends on the code and the shape", ylabel="[B, S, H]")
@@ -86,8 +93,8 @@ def time_ratios(axes: Axes, ratios: dict[str, dict[str, float]]) -> None:
 
 
 def cloud() -> Tensor:
-    """Forty tokens of two features, the same each time, [40, 2]."""
-    return torch.randn(40, 2, generator=torch.Generator().manual_seed(2)).clamp(-2.5, 2.5)
+    """Tokens of two features, the same each time, [24, 2]."""
+    return torch.randn(24, 2, generator=torch.Generator().manual_seed(2)).clamp(-2.5, 2.5)
 
 
 def _cover(figure: Figure) -> None:
