@@ -47,6 +47,8 @@ lab: $(READY) ## open the course in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $$(test "$$(id -u)" = 0 && echo --allow-root) \
 	  --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS)) $(ARGS)
 
+# Two workers, one thread each: more threads than cores spend their time waiting for each other.
+test: export OMP_NUM_THREADS = 1
 test: $(READY) lint ## every test: lint, unit tests, then every notebook executed and compared (nbval)
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 	@$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \

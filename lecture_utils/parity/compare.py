@@ -131,7 +131,7 @@ def assert_matches(
         inputs: example tensors of any shape. Floating-point ones are cast and differentiated;
             integer ones (positions, ids) are passed as they are.
         formula: the part in float64, `formula(parameters, *inputs)`: says which of the two is off.
-        kind: a row of `tolerances.TOLERANCES`: "exact", "elementwise" or "matmul".
+        kind: a row of `tolerances.TOLERANCES`: "exact", "elementwise", "saturating" or "matmul".
         dtypes: compared one by one, on the CPU and on a GPU where there is one.
         magnitudes: factors for the floating-point inputs; a failure reports the first that shows it.
         title: heads the table; the names of the two by default.

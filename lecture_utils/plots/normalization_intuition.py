@@ -17,15 +17,16 @@ NORMS = {"BatchNorm": BATCH, "over the sequence": SEQUENCE, "LayerNorm": LAYER}
 
 def number_lines(axes: Axes, rows: dict[str, Tensor]) -> None:
     """Values as dots, a row for each sample {name: values [n]}; the last value of each is the outlier."""
-    for row, (name, values) in enumerate(rows.items()):
+    for row, values in enumerate(rows.values()):
         axes.plot([values.min(), values.max()], [row, row], color="#CCCCCC", linewidth=1.2, zorder=1)
         axes.scatter(values[:-1], [row] * (len(values) - 1), s=60, color=style.INPUT, alpha=0.75, zorder=2)
         axes.scatter(
             values[-1:], [row], s=60, facecolor="white", edgecolor=style.INPUT, linewidth=2, zorder=2
         )
-        axes.annotate(name, (values[-1], row), (0, 9), textcoords="offset points",
-                      color=style.INPUT, ha="right", fontsize=10)  # fmt: skip
-    axes.set(ylim=(len(rows) - 0.5, -0.7), yticks=[])
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0, labelcolor=style.INPUT)
+    axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.06)
 
@@ -38,40 +39,60 @@ def outlier_curves(axes: Axes, n: int = 200, furthest: float = 50.0) -> None:
     minimum, maximum = samples.amin(1, keepdim=True), samples.amax(1, keepdim=True)
     min_max = (samples - minimum) / (maximum - minimum)
     standard = (samples - samples.mean(1, keepdim=True)) / samples.std(1, correction=0, keepdim=True)
-    left = []
+    ends = {}
     for scaled, color, name in ((min_max, style.UP, "min-max"), (standard, style.OUTPUT, "standard score")):
         spread = scaled[:, :-1].std(1, correction=0)
         kept = 100 * spread / spread[0]
-        left.append(kept[-1])
+        ends[name] = kept[-1].item()
         axes.plot(positions, kept, color=color)
-        above = name == "standard score"
-        style.label_line(axes, positions[45], kept[45] + (3 if above else -3), name, color,
-                         va="bottom" if above else "top", ha="left" if above else "right")  # fmt: skip
-    axes.set_title(f"One outlier in {n:,} leaves the others {left[0]:.0f}% (min-max), {left[1]:.0f}% (score)")
-    axes.set(xlabel="position of the outlier (standard deviations of the others)", ylim=(0, 108))
+        if name == "standard score" and positions[0] < n**0.5 < furthest:
+            at = (positions - n**0.5).abs().argmin()
+            axes.plot(positions[at], kept[at], "o", color=color, markersize=9)
+            axes.annotate("√n", (positions[at], kept[at]), (7, 6), textcoords="offset points", color=color)
+    above, below = sorted(ends, key=ends.get, reverse=True)
+    apart = max(0.0, 8 - (ends[above] - ends[below])) / 2  # labels of curves that end together
+    for name, shift in ((above, apart), (below, -apart)):
+        color = style.UP if name == "min-max" else style.OUTPUT
+        style.label_line(axes, furthest + 1, ends[name] + shift, name, color, va="center")
+    kept = " or ".join(f"{ends[name]:.0f}% ({name})" for name in ("min-max", "standard score"))
+    axes.set_title(f"At {furthest:.0f} standard deviations, one value of {n:,}\nleaves the others {kept}")
+    axes.set(xlabel="distance of that value (standard deviations of the others)", ylim=(0, 108))
+    axes.set_xlim(0, furthest * 1.32)
+    axes.set_xticks(range(0, int(furthest) + 1, 10))
     axes.set_ylabel(f"spread left to the\nother {n - 1:,} (%)")
 
 
-def descent(axes: Axes, features: Tensor, target: Tensor, path: Tensor, title: str) -> None:
+def descent(
+    axes: Axes,
+    features: Tensor,
+    target: Tensor,
+    path: Tensor,
+    best: Tensor,
+    title: str,
+    window: tuple[float, float] = (-0.9, 4.6),
+) -> None:
     """Contours of the loss of two weights, and the steps [T, 2] of gradient descent over them."""
-    low, high = path.amin(0), path.amax(0)
-    pad = 0.55 * (high - low).min() + 0.12 * (high - low)
-    (x0, y0), (x1, y1) = (low - pad).tolist(), (high + pad).tolist()
-    across, up = torch.meshgrid(torch.linspace(x0, x1, 160), torch.linspace(y0, y1, 160), indexing="xy")
+    ticks = torch.linspace(*window, 160)
+    across, up = torch.meshgrid(ticks, ticks, indexing="xy")
     weights = torch.stack((across.flatten(), up.flatten()))  # [2, points]
     loss = (features @ weights - target[:, None]).square().mean(0).div(2).view(across.shape)
-    best = (features @ path[-1] - target).square().mean() / 2
-    gap = (loss - best).clamp(min=1e-9).sqrt()  # the root: contours at equal distances
+    lowest = (features @ best - target).square().mean() / 2
+    gap = (loss - lowest).clamp(min=1e-9).sqrt()  # the root: contours at equal distances
     levels = torch.linspace(0, gap.max().item(), 11)[1:]
     axes.contour(across, up, gap, levels=levels, colors="#B5C7D6", linewidths=1)
+    axes.plot(*best, "*", color=style.REFERENCE, markersize=11)
     axes.plot(*path.T, color=style.OUTPUT, linewidth=1.4, marker="o", markersize=4)
     axes.plot(*path[0], "o", color=style.INPUT, markersize=7)
-    axes.plot(*path[-1], "*", color=style.REFERENCE, markersize=11)
     axes.annotate("start", path[0], (-6, -14), textcoords="offset points", color=style.INPUT,
                   fontweight="bold", ha="center")  # fmt: skip
-    axes.annotate("best", path[-1], (8, -14), textcoords="offset points", fontweight="bold")
+    axes.annotate("best", best, (8, -14), textcoords="offset points", fontweight="bold")
+    if len(path) <= 5:
+        for step, (place, side) in enumerate(zip(path[1:], [(5, 4), (-6, 6)] * 2, strict=False), 1):
+            axes.annotate(f"step {step}", place, side, textcoords="offset points", color=style.OUTPUT,
+                          fontweight="bold", ha="left" if side[0] > 0 else "right")  # fmt: skip
     axes.set(title=title, xlabel="weight of feature 1", ylabel="weight of feature 2")
-    axes.set(aspect="equal", xlim=(x0, x1), ylim=(y0, y1))
+    axes.set(aspect="equal", xlim=window, ylim=window)
+    axes.label_outer()
     axes.grid(False)
 
 
@@ -83,11 +104,13 @@ def _shade(color: str, light: float) -> tuple[float, ...]:
 def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str, below: str) -> None:
     """A tensor [B=3, S=4, H=5] as cells; those at `shared` (what one mean is taken over) are coloured.
 
-    Seen from a corner: the features H run to the right, the texts B to the left, the tokens S down.
+    Seen from a corner: the features H run to the right, the texts B to the back, the tokens S down.
     """
     sizes = n_texts, n_tokens, n_features = 3, 4, 5
     chosen = torch.zeros(sizes, dtype=torch.bool)
     chosen[shared] = True
+    averaged = [part == slice(None) for part in shared]  # B, S, H
+    chosen = chosen.flip(0)  # text 0 in front
 
     def at(b: float, s: float, h: float) -> tuple[float, float]:
         return 0.866 * (h - b), -0.5 * (h + b) - s
@@ -96,27 +119,29 @@ def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str,
         fill = _shade(color, light) if is_chosen else _shade("#DDE3E8", light * 0.8 - 0.03)
         axes.add_patch(Polygon(corners, facecolor=fill, edgecolor="white", linewidth=1.3, joinstyle="round"))
 
-    for b in range(n_texts):  # the top: token 0 of every text
+    for b in range(n_texts):  # the top: token 0 of every text, from the back to the front
         for h in range(n_features):
             corners = [at(b, 0, h), at(b, 0, h + 1), at(b + 1, 0, h + 1), at(b + 1, 0, h)]
             face(corners, bool(chosen[b, 0, h]), 0.3)
     for s in range(n_tokens):
-        for h in range(n_features):  # on the left: the last text
+        for h in range(n_features):  # on the left: the text in front
             corners = [at(3, s, h), at(3, s, h + 1), at(3, s + 1, h + 1), at(3, s + 1, h)]
             face(corners, bool(chosen[-1, s, h]), 0.0)
         for b in range(n_texts):  # on the right: the last feature
             corners = [at(b, s, 5), at(b + 1, s, 5), at(b + 1, s + 1, 5), at(b, s + 1, 5)]
             face(corners, bool(chosen[b, s, -1]), -0.22)
 
-    def arrow(start, end, name: str, dx: float, dy: float) -> None:
-        axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0,
-                                                  "shrinkB": 0, "linewidth": 1.1})  # fmt: skip
+    def arrow(start, end, name: str, dx: float, dy: float, strong: bool) -> None:
+        tint, width = (color, 2.4) if strong else ("#777777", 1.0)
+        axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": tint, "shrinkA": 0,
+                                                  "shrinkB": 0, "linewidth": width})  # fmt: skip
         middle = (start[0] + end[0]) / 2 + dx, (start[1] + end[1]) / 2 + dy
-        axes.text(*middle, name, color="#333333", ha="center", va="center", fontsize=10)
+        axes.text(*middle, name, color=tint, ha="center", va="center", fontsize=11 if strong else 10,
+                  fontweight="bold" if strong else "normal")  # fmt: skip
 
-    arrow(at(-0.45, -0.1, 0), at(-0.45, -0.1, 5), "H", 0.45, 0.5)
-    arrow(at(0, -0.1, -0.45), at(3, -0.1, -0.45), "B", -0.45, 0.5)
-    arrow(at(3.25, 0, -0.25), at(3.25, 4, -0.25), "S", -0.5, 0)
+    arrow(at(3, -0.1, -0.45), at(0, -0.1, -0.45), "B", -0.45, 0.5, averaged[0])
+    arrow(at(3.25, 0, -0.25), at(3.25, 4, -0.25), "S", -0.5, 0, averaged[1])
+    arrow(at(-0.45, -0.1, 0), at(-0.45, -0.1, 5), "H", 0.45, 0.5, averaged[2])
     axes.set_title(title, color=color, loc="center", pad=2)
     axes.text(0.866, -8.45, below, ha="center", va="top", fontsize=10.5, linespacing=1.35)
     axes.set(aspect="equal", xlim=(-3.9, 5.5), ylim=(-10.6, 1.2))
@@ -129,9 +154,9 @@ def cubes(figure: Figure) -> None:
     axes = figure.subplots(1, 3)
     cube(axes[0], (every, every, last), BATCH, "BatchNorm",
          "for each feature,\na mean over B·S = 12 cells:\n[1, 1, H]")  # fmt: skip
-    cube(axes[1], (last, every, last), SEQUENCE, "over the sequence",
+    cube(axes[1], (first, every, last), SEQUENCE, "over the sequence",
          "for each text and feature,\na mean over S = 4 cells:\n[B, 1, H]")  # fmt: skip
-    cube(axes[2], (last, first, every), LAYER, "LayerNorm, RMSNorm",
+    cube(axes[2], (first, first, every), LAYER, "LayerNorm, RMSNorm",
          "for each token,\na mean over H = 5 cells:\n[B, S, 1]")  # fmt: skip
 
 

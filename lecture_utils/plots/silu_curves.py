@@ -89,9 +89,7 @@ def dead_units(axes: Axes, runs: dict[str, list[list[int]]], units: int, learnin
     steps = len(next(iter(runs.values()))[0])
     for name in runs:
         if most[name]:
-            style.label_line(
-                axes, 1.15, most[name], f"{name}, {len(runs[name])} seeds", CURVES[name], va="top"
-            )
+            style.label_line(axes, 1.15, most[name] + 2, f"{name}, {len(runs[name])} seeds", CURVES[name])
     style.label_line(
         axes, 0.95 * steps, 0.02 * units, ", ".join(alive) + ": 0", "#333333", ha="right", va="bottom"
     )
