@@ -31,11 +31,13 @@ TOLERANCES: dict[tuple[str, torch.dtype], Tolerance] = {
     ("elementwise", torch.float32): Tolerance(
         1e-6, 1e-5, "a few roundings of 2**-24; gradients of weights are sums over tokens"
     ),
+    # One step for a value. PyTorch's kernel of LayerNorm adds up the gradients of weight and bias in
+    # 16 bits, token after token, and is two steps from float64 over 15 tokens.
     ("elementwise", torch.bfloat16): Tolerance(
-        BF16_STEP, 2 * BF16_STEP, "computed in fp32, rounded once: at most one step apart"
+        BF16_STEP, 4 * BF16_STEP, "values rounded once; gradients of weights added up in 16 bits"
     ),
     ("elementwise", torch.float16): Tolerance(
-        FP16_STEP, 2 * FP16_STEP, "computed in fp32, rounded once: at most one step apart"
+        FP16_STEP, 4 * FP16_STEP, "values rounded once; gradients of weights added up in 16 bits"
     ),
     ("saturating", torch.float32): Tolerance(1e-6, 1e-5, "as elementwise"),
     ("saturating", torch.bfloat16): Tolerance(

@@ -1,4 +1,4 @@
-"""Lesson 03: who moves when one token changes, detectors as directions, rank, and what a width can fit."""
+"""Lesson 03: detectors as directions, what a width can fit, rank, and where the parameters are."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,18 +15,6 @@ from . import style
 _OUTPUT_MAP = LinearSegmentedColormap.from_list("output", ["#FFFFFF", style.OUTPUT])
 
 
-def moved(axes: Axes, change: Tensor, words: Sequence[str], title: str) -> None:
-    """How far every feature of every token moved: `change` [S, H], one word a row."""
-    size = change.abs()
-    axes.imshow(size / size.max(), cmap=_OUTPUT_MAP, vmin=0, vmax=1, aspect="auto")
-    axes.set_yticks(range(len(words)), words)
-    axes.set_xticks(range(change.shape[1]))
-    axes.set(xlabel="feature", title=title)
-    axes.grid(visible=False)
-    for row in range(1, len(words)):
-        axes.axhline(row - 0.5, color="#DDDDDD", linewidth=0.8)
-
-
 def headline(figure: Figure, text: str) -> None:
     """One finding over a row of panels, in the style of a title."""
     figure.suptitle(text, x=0.01, ha="left", fontsize=12, fontweight="bold")
@@ -41,7 +29,7 @@ def detectors(axes: Axes, weight: Tensor, token: Tensor) -> None:
         axes.plot(*foot, "o", color=style.UP, markersize=8, zorder=4)
         _arrow(axes, row, style.WEIGHT)
         x, y = torch.nn.functional.normalize(foot - token, dim=0).tolist()  # away from the token
-        style.label_line(axes, foot[0] + 0.13 * x, foot[1] + 0.13 * y, _name(row, answer), style.UP,
+        style.label_line(axes, foot[0] + 0.13 * x, foot[1] + 0.13 * y, _name(row, answer), "#333333",
                          ha="left" if x > 0.3 else "right" if x < -0.3 else "center",
                          va="bottom" if y > 0.3 else "top" if y < -0.3 else "center")  # fmt: skip
     _arrow(axes, token, style.INPUT)
@@ -51,13 +39,14 @@ def detectors(axes: Axes, weight: Tensor, token: Tensor) -> None:
     style.label_line(axes, token[0] + 0.1 * side, token[1], label, style.INPUT, va="center", ha=place)
     seen = torch.cat((feet, weight, token[None], torch.zeros(1, 2)))
     (left, bottom), (right, top) = seen.amin(0).tolist(), seen.amax(0).tolist()
-    axes.set(title="Each row asks how far the token goes its way", xlabel="feature 1", ylabel="feature 2")
-    axes.set(aspect="equal", xlim=(left - 1.3, right + 1), ylim=(bottom - 0.3, top + 0.4))
+    axes.set(title="How far does the token go along each row?", xlabel="feature 1", ylabel="feature 2")
+    axes.set(aspect="equal", xlim=(left - 1.6, right + 1.1), ylim=(bottom - 0.3, top + 0.4))
     axes.grid(visible=False)
 
 
 def _name(row: Tensor, answer: Tensor | None = None) -> str:
-    text = f"[{row[0]:g}, {row[1]:g}]" + ("" if answer is None else f": {answer:g}")
+    text = f"[{row[0]:g}, {row[1]:g}]"
+    text = text if answer is None else f"row {text}: {answer:g}"
     return text.replace("-", "−")
 
 
@@ -83,6 +72,9 @@ def singular_values(axes: Axes, tables: dict[str, Tensor]) -> None:
             lift = 6 if name == "up" else 0.25
             style.label_line(axes, n, max(last, 1e-16) * lift, names[name], color, ha="right",
                              va="bottom" if name == "up" else "top")  # fmt: skip
+    axes.axhspan(1e-17, 1e-10, color="#F1F1F1", zorder=0)
+    axes.text(1, 2e-11, "rounding: counts as 0", color="#555555", va="top")
+    axes.set(ylim=(1e-16, 1e4))
     axes.set(yscale="log", title="The up-projection adds columns, not directions; ReLU adds directions")
     axes.set(xlabel="singular value, largest first", ylabel="size (log scale)")
 
@@ -92,20 +84,18 @@ def curves(row: Sequence[Axes], networks: dict[int, nn.Module], x: Tensor, y: Te
     for axes, (width, network) in zip(row, networks.items(), strict=True):
         with torch.no_grad():
             fitted = network(x)
-        bends = -(network.up_proj.bias / network.up_proj.weight[:, 0]).detach()
+            bends = -network.up_proj.bias / network.up_proj.weight[:, 0]
         bends = bends[(bends > x.min()) & (bends < x.max())]
-        axes.plot(x[:, 0], y[:, 0], color=style.REFERENCE, linestyle="--", linewidth=1.2)
-        axes.plot(x[:, 0], fitted[:, 0], color=style.OUTPUT)
-        axes.plot(bends, [-1.5] * len(bends), "|", color=style.UP, markersize=11, markeredgewidth=2)
-        axes.set(
-            title=f"D = {width}: {len(bends)} bend" + "s" * (len(bends) != 1),
-            xlabel="input",
-            ylim=(-1.7, 1.4),
-        )
+        error = (fitted - y).square().mean().sqrt().item()
+        axes.plot(x[:, 0], fitted[:, 0], color=style.OUTPUT, linewidth=3)
+        axes.plot(x[:, 0], y[:, 0], color=style.REFERENCE, linestyle="--", linewidth=1.2, zorder=3)
+        axes.plot(bends, [-1.5] * len(bends), "|", color=style.UP, markersize=11, markeredgewidth=1.6)
+        digits = 3 if error < 0.01 else 2
+        axes.set(title=f"D = {width}: error {error:.{digits}f}", xlabel="input", ylim=(-1.7, 1.4))
     row[0].set_ylabel("output")
-    style.label_line(row[-1], -3.1, 1.1, "fit", style.OUTPUT)
-    style.label_line(row[-1], 0.2, -1.3, "bends", style.UP)
-    row[-1].text(-3.1, 0.72, "target", color=style.REFERENCE)
+    row[0].text(0, 1.16, "target", color=style.REFERENCE)
+    style.label_line(row[0], -3.1, 0.3, "network", style.OUTPUT)
+    row[0].text(-3.1, -1.45, "bends", color="#333333", va="center")
     for axes in row[1:]:
         axes.tick_params(labelleft=False)
 
@@ -120,12 +110,20 @@ def regions(axes: Axes, network: Callable[[Tensor], Tensor], title: str) -> None
     axes.imshow(yes, extent=(-1, 1, -1, 1), origin="lower", cmap=_OUTPUT_MAP, vmin=0, vmax=1.4)
     axes.axhline(0, color=style.REFERENCE, linestyle="--", linewidth=1.2)
     axes.axvline(0, color=style.REFERENCE, linestyle="--", linewidth=1.2)
+    for spot, word, color in (((0.68, 0.68), "yes", "#FFFFFF"), ((-0.68, 0.68), "no", "#333333")):
+        if (yes[tuple(round(100 * (1 + v)) for v in spot[::-1])] > 0.5) == (word == "yes"):
+            style.label_line(axes, *spot, word, color, ha="center", va="center")
     axes.set(title=title, xlabel="feature 1", aspect="equal", xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     axes.grid(visible=False)
 
 
-def errors_by_width(axes: Axes, errors: dict[int, list[float]]) -> None:
-    """Error of every seed, and the median, for several widths: {width: [error of each seed]}."""
+def errors_by_width(axes: Axes, errors: dict[int, list[float]], answer_0: float) -> None:
+    """Error of every seed, and the median, for several widths: {width: [error of each seed]}.
+
+    `answer_0` is the error of always answering 0.
+    """
+    axes.axhline(answer_0, color=style.WRONG, linestyle=":")
+    axes.text(max(errors), answer_0 * 1.06, "always answering 0", color="#555555", ha="right", va="bottom")
     widths = list(errors)
     medians = [torch.tensor(errors[width]).median().item() for width in widths]
     for width in widths:
@@ -133,11 +131,12 @@ def errors_by_width(axes: Axes, errors: dict[int, list[float]]) -> None:
             [width] * len(errors[width]), errors[width], "o", color=style.OUTPUT, alpha=0.45, markersize=7
         )
     axes.plot(widths, medians, color=style.OUTPUT)
-    style.label_line(axes, widths[-2] * 1.25, medians[-2] * 1.15, "median", style.OUTPUT)
+    style.label_line(axes, widths[-2] * 1.3, medians[-2], "median", style.OUTPUT)
     style.label_line(
-        axes, widths[0] * 1.1, max(errors[widths[0]]), "one dot, one seed", style.OUTPUT, va="center"
+        axes, widths[0] * 1.1, min(errors[widths[0]]), "one dot, one seed", style.OUTPUT, va="center"
     )
-    axes.set(xscale="log", yscale="log", title="Wider fits better, and the start matters")
+    axes.set_ylim(top=1.2)
+    axes.set(xscale="log", yscale="log", title="Few units: the start decides. Many: the width does")
     axes.set(xlabel="width D (log scale)", ylabel="RMS error (log scale)")
     axes.set_xticks(widths, [str(width) for width in widths])
     low, high = axes.get_ylim()

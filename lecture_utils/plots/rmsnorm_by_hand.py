@@ -102,7 +102,7 @@ def _cover(figure: Figure) -> None:
     circle(left, cloud(), torch.ones(2))
     left.set_title("RMSNorm keeps the direction")
     shift(right, torch.tensor([1.0, -2.0, 0.5, 3.0]))
-    right.set_title("A constant moves it; LayerNorm stays")
+    right.set_title("A constant moves RMSNorm only")
 
 
 IMAGES = {"02_rmsnorm_by_hand": _cover}
