@@ -62,16 +62,13 @@ class ParityTable:
         head += ["ours v float64", "theirs v float64"] * with_truth + ["verdict"]
         lines = []
         for row in self.rows:
-            cells = [row.device, row.dtype, f"{row.value_error:.1e}", f"{row.value_tolerance:.1e}"]
+            cells = [row.device, row.dtype, _short(row.value_error), _short(row.value_tolerance)]
             cells.append("–" if row.steps is None else str(row.steps))
-            if row.gradient_error is None:
-                cells += ["–", "–"]
-            else:
-                cells += [f"{row.gradient_error:.1e}", f"{row.gradient_tolerance:.1e}"]
+            allowed = None if row.gradient_error is None else row.gradient_tolerance
+            cells += [_short(row.gradient_error), _short(allowed)]
             if with_truth:
-                cells += [f"{row.ours_off:.1e}", f"{row.theirs_off:.1e}"]
-            cells.append("equal" if row.passed else "DIFFERENT")
-            lines.append(cells)
+                cells += [_short(row.ours_off), _short(row.theirs_off)]
+            lines.append([*cells, "equal" if row.passed else "DIFFERENT"])
         return head, lines
 
     @property
@@ -101,6 +98,10 @@ class ParityTable:
             + "".join(line(cells, "td") for cells in lines)
             + f"</table><p><small>{html.escape(self.note)}</small></p>"
         )
+
+
+def _short(error: float | None) -> str:
+    return "–" if error is None else "0" if error == 0 else f"{error:.1e}"
 
 
 # Results of one run, on the CPU: outputs by name, and under "gradient of …" what flowed back.
@@ -243,9 +244,11 @@ def _hostile_weights(ours: Part, theirs: Part, seed: int) -> dict[str, Tensor]:
     shapes = {name: tuple(p.shape) for name, p in _parameters(theirs).items()}
     our_shapes = {name: tuple(p.shape) for name, p in _parameters(ours).items()}
     if shapes != our_shapes:
-        raise AssertionError(
-            f"the parameters of {_name(ours)} are {our_shapes}, those of {_name(theirs)} are {shapes}"
-        )
+        names = sorted(n for n in shapes.keys() | our_shapes.keys() if shapes.get(n) != our_shapes.get(n))
+        differences = [
+            f"{n} is {our_shapes.get(n, 'absent')}, expected {shapes.get(n, 'absent')}" for n in names
+        ]
+        raise AssertionError(f"parameters of {_name(ours)}: {'; '.join(differences)}")
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, shape in shapes.items():
