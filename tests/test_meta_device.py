@@ -33,9 +33,8 @@ def test_activation_runs_where_its_input_is(name):
     assert getattr(llama, name)(torch.empty(2, 3, device=META)).device == META
 
 
-@pytest.mark.parametrize("scaling", [name for name in ROPE_SCALINGS if name != "dynamic"])
+@pytest.mark.parametrize("scaling", ROPE_SCALINGS)
 def test_rope_runs_where_its_positions_are(scaling):
-    # The dynamic rule looks at the largest position, which has no value on the meta device.
     positions = torch.empty(2, 3, dtype=torch.int64, device=META)
     cos, sin = llama.RotaryEmbedding(rope_config(scaling))(positions, torch.bfloat16)
     q = torch.empty(2, 4, 3, 64, dtype=torch.bfloat16, device=META)

@@ -38,12 +38,7 @@ def linear_scaling(inv_freq: Tensor, factor: float) -> Tensor:
 
 
 def dynamic_scaling(
-    head_dim: int,
-    base: float,
-    factor: float,
-    seq_len: int,
-    max_position_embeddings: int,
-    device: torch.device | None = None,
+    head_dim: int, base: float, factor: float, seq_len: Tensor | int, max_position_embeddings: int
 ) -> Tensor:
     """Dynamic NTK: a larger base once the text is longer than the model was made for, [d/2].
 
@@ -51,19 +46,25 @@ def dynamic_scaling(
         head_dim: d, even and above 2.
         base: `rope_theta`.
         factor: growth of the base per trained length.
-        seq_len: tokens of the text at hand; up to `max_position_embeddings` nothing changes.
+        seq_len: tokens of the text at hand (a number, or a tensor of one integer, whose device the
+            result is on); up to `max_position_embeddings` nothing changes.
         max_position_embeddings: longest text of training, in tokens.
 
     Source: Peng et al., "YaRN", 2023, section 3.1 and appendix B.
     """
+    expect.positive_int("head_dim", head_dim, even=True)
+    expect.above_zero("base", base)
     expect.above_zero("factor", factor)
-    expect.positive_int("seq_len", seq_len)
     expect.positive_int("max_position_embeddings", max_position_embeddings)
     if head_dim == 2:
         raise ValueError("head_dim must be above 2: with one pair there is no slower one to stretch")
-    longest = max(seq_len, max_position_embeddings)
+    if not isinstance(seq_len, Tensor):
+        expect.positive_int("seq_len", seq_len)
+    # The base is computed as a tensor in fp32, as Hugging Face does: at position 30000 it shows.
+    longest = torch.as_tensor(seq_len).clamp(min=max_position_embeddings)
     growth = factor * longest / max_position_embeddings - (factor - 1)
-    return inv_freq(head_dim, base * growth ** (head_dim / (head_dim - 2)), device)
+    exponents = torch.arange(0, head_dim, 2, device=longest.device).float() / head_dim
+    return 1.0 / (base * growth ** (head_dim / (head_dim - 2))) ** exponents
 
 
 def llama3_scaling(
@@ -92,7 +93,7 @@ def llama3_scaling(
             "high_freq_factor must be above low_freq_factor, and both above 0, "
             f"not {high_freq_factor!r} and {low_freq_factor!r}"
         )
-    turns = original_max_position_embeddings * inv_freq / (2 * math.pi)
+    turns = original_max_position_embeddings / (2 * math.pi / inv_freq)  # in this order: HF's bits
     keep = ((turns - low_freq_factor) / (high_freq_factor - low_freq_factor)).clamp(0, 1)
     return (1 - keep) * inv_freq / factor + keep * inv_freq
 
@@ -122,9 +123,8 @@ def rope_frequencies(config: LlamaConfig, positions: Tensor) -> Tensor:
                 config.head_dim,
                 config.rope_theta,
                 scaling["factor"],
-                int(positions.max()) + 1,
+                positions.max() + 1,
                 config.max_position_embeddings,
-                device,
             )
         if rule == "llama3":
             return llama3_scaling(

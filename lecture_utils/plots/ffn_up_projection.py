@@ -73,7 +73,7 @@ def singular_values(axes: Axes, tables: dict[str, Tensor]) -> None:
             style.label_line(axes, n, max(last, 1e-16) * lift, names[name], color, ha="right",
                              va="bottom" if name == "up" else "top")  # fmt: skip
     axes.axhspan(1e-17, 1e-10, color="#F1F1F1", zorder=0)
-    axes.text(1, 2e-11, "rounding: counts as 0", color="#555555", va="top")
+    axes.text(32, 4e-11, "rounding: counts as 0", color="#555555", va="top", ha="right")
     axes.set(ylim=(1e-16, 1e4))
     axes.set(yscale="log", title="The up-projection adds columns, not directions; ReLU adds directions")
     axes.set(xlabel="singular value, largest first", ylabel="size (log scale)")
@@ -95,7 +95,7 @@ def curves(row: Sequence[Axes], networks: dict[int, nn.Module], x: Tensor, y: Te
     row[0].set_ylabel("output")
     row[0].text(0, 1.16, "target", color=style.REFERENCE)
     style.label_line(row[0], -3.1, 0.3, "network", style.OUTPUT)
-    row[0].text(-3.1, -1.45, "bends", color="#333333", va="center")
+    row[0].text(3.1, -1.5, "bends", color="#333333", va="center", ha="right")
     for axes in row[1:]:
         axes.tick_params(labelleft=False)
 
@@ -132,13 +132,11 @@ def errors_by_width(axes: Axes, errors: dict[int, list[float]], answer_0: float)
         )
     axes.plot(widths, medians, color=style.OUTPUT)
     style.label_line(axes, widths[-2] * 1.3, medians[-2], "median", style.OUTPUT)
-    style.label_line(
-        axes, widths[0] * 1.1, min(errors[widths[0]]), "one dot, one seed", style.OUTPUT, va="center"
-    )
-    axes.set_ylim(top=1.2)
+    style.label_line(axes, 0.04, 0.06, "one dot, one seed", style.OUTPUT, transform=axes.transAxes)
     axes.set(xscale="log", yscale="log", title="Few units: the start decides. Many: the width does")
     axes.set(xlabel="width D (log scale)", ylabel="RMS error (log scale)")
     axes.set_xticks(widths, [str(width) for width in widths])
+    axes.set_ylim(top=1.5 * max(answer_0, *(max(each) for each in errors.values())))
     low, high = axes.get_ylim()
     ticks = [t for t in (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1) if low < t < high]
     axes.set_yticks(ticks, [f"{t:g}" for t in ticks])

@@ -51,7 +51,7 @@ def score_map(axes: Axes, scores: Tensor, decimals: int | None = None) -> None:
             torch.cartesian_prod(*map(torch.arange, scores.shape)).tolist(), scores.flatten(), strict=True
         ):
             dark = abs(value) > 0.65 * limit
-            axes.text(column, row, f"{value:.{decimals}f}", ha="center", va="center", fontsize=10,
+            axes.text(column, row, f"{value:.{decimals}f}", ha="center", va="center", fontsize=12,
                       color="white" if dark else "black")  # fmt: skip
     axes.figure.colorbar(image, ax=axes, label="score", shrink=0.8)
     axes.set(title="Equal along every diagonal", xlabel="position n of the key")
@@ -97,7 +97,7 @@ def layouts(axes: Axes, head_dim: int = 8) -> None:
     """Which features form a pair: half-split above, interleaved below."""
     half = head_dim // 2
     rows = (
-        (1.9, "half-split\n(Hugging Face)", [(i, i + half) for i in range(half)]),
+        (1.45, "half-split\n(Hugging Face)", [(i, i + half) for i in range(half)]),
         (0.0, "interleaved\n(Meta, the paper)", [(2 * i, 2 * i + 1) for i in range(half)]),
     )
     for bottom, name, pairs in rows:
@@ -113,7 +113,7 @@ def layouts(axes: Axes, head_dim: int = 8) -> None:
                                    linewidth=2, shrinkA=0, shrinkB=0)  # fmt: skip
             axes.add_patch(bend)
         axes.text(-0.3, bottom + 0.27, name, ha="right", va="center")
-    axes.set(xlim=(-2.9, head_dim), ylim=(-0.1, 3.1), aspect="equal", xticks=[], yticks=[])
+    axes.set(xlim=(-2.9, head_dim), ylim=(-0.1, 2.65), aspect="equal", xticks=[], yticks=[])
     axes.set(title=f"Same pairs of numbers, two ways to store them (head of d = {head_dim} features)")
     axes.spines[:].set_visible(False)
     axes.grid(visible=False)
@@ -136,24 +136,11 @@ def pair_waves(
         turns = longest * frequencies[pair].item() / (2 * math.pi)
         style.label_line(axes, 1.015 * longest, wave[-1].item(), f"pair {pair}: {turns:.2g} turns", color,
                          va="center")  # fmt: skip
-    axes.set(title=f"Fast pairs repeat, slow pairs hardly move (d = {head_dim}, base {base:g})", yticks=[])
-    axes.set(xlabel="distance between query and key, in tokens", ylabel="added to the score, −1 to 1 each")
-    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= longest])
-    axes.set(xlim=(0, 1.32 * longest), ylim=(1.2 - 2.6 * len(pairs), 1.3))
-
-
-def score_by_distance(
-    axes: Axes, bases: tuple[float, ...] = (1e4, 5e5), head_dim: int = 128, longest: int = 8192
-) -> None:
-    """Mean over pairs of cos(distance · θ): the score of a query with an equal key, 1 at 0."""
-    distance = torch.unique(torch.logspace(0, math.log10(longest), 700).round())
-    for base, color in zip(bases, _SERIES, strict=False):
-        share = (distance[:, None] * inv_freq(head_dim, base)).cos().mean(-1)
-        axes.plot(distance, share, color=color, linewidth=1.6)
-        style.label_line(axes, longest * 1.1, share[-60:].mean().item(), f"base {base:g}", color, va="center")
-    axes.plot([1, longest], [0, 0], color="#777777", linewidth=1)
-    axes.set(xscale="log", xlim=(1, longest * 3.2), title="The larger the base, the further a key is heard")
-    axes.set(xlabel="distance between query and key, in tokens (log scale)", ylabel="score / score at 0")
+    centers = [-2.6 * row for row in range(len(pairs))]
+    axes.set_yticks([center + side for center in centers for side in (1, -1)], ["1", "−1"] * len(pairs))
+    axes.set(title=f"Fast pairs repeat, slow pairs hardly move (d = {head_dim}, base {base:g})")
+    axes.set(xlabel="distance between query and key, in tokens", ylabel="added to the score")
+    axes.set(xlim=(0, longest), ylim=(centers[-1] - 1.25, 1.25))
 
 
 def frequency_ratios(axes: Axes, ratios: dict[str, Tensor]) -> None:
@@ -164,7 +151,7 @@ def frequency_ratios(axes: Axes, ratios: dict[str, Tensor]) -> None:
         axes.plot(ratio, color=color, marker=markers[number % len(markers)], markersize=4, linewidth=1.6)
         spot = len(ratio) // 4
         style.label_line(axes, spot, ratio[spot].item() + 0.04, rule, color)
-    axes.set(title="Linear slows every pair, the other two spare the fast ones", ylim=(0, 1.15))
+    axes.set(title="Linear slows all pairs alike, the others the slow ones most", ylim=(0, 1.15))
     axes.set(xlabel="pair (0 is the fastest)", ylabel="θ by the rule / plain θ")
 
 
@@ -177,14 +164,16 @@ def extrapolation(axes: Axes, scores: Tensor, target: Tensor, trained: int, stre
     low, high = min(-4.0, scores.min().item()), max(3.2, scores.max().item() + 1)
     note = "trained" if stretch == 1 else "all angles trained"
     style.label_line(axes, seen / 2, high - 0.25, note, style.POSITION, ha="center", va="top")
-    lost = (scores - target).abs().argmax().item()
     if stretch == 1:
+        lost = (scores - target).abs().argmax().item()
         style.label_line(axes, lost + 25, scores[lost].item(), "score", style.OUTPUT, va="center")
         axes.text(scores[seen:].argmax().item() + seen, -0.15, "target", ha="center", va="top")
         axes.set(title=f"Past distance {trained} the score is lost", ylabel="score")
     else:
-        axes.text(len(scores) * 0.98, 0.12, "score, on the target", ha="right", va="bottom")
-        axes.set(title=f"Positions divided by {stretch}: on the target")
+        apart = len(scores) // 8
+        style.label_line(axes, apart, scores[apart].item() + 0.15, "score", style.OUTPUT)
+        axes.text(apart, -0.15, "target", ha="center", va="top")
+        axes.set(title=f"Divided by {stretch}: calm, and another target")
     axes.set(xlabel="distance, in tokens", xlim=(0, len(scores)), ylim=(low, high))
 
 
