@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lecture_utils.llama import PRESETS, intermediate_size
+from lecture_utils.llama import PRESETS
 
 from . import style
 
@@ -57,7 +57,8 @@ def token_by_token(axes: Sequence[Axes], tokens: Tensor, gate_weight: Tensor, up
     """Candidates, gates and products of every token, as three tables: tokens [S, H], weights [D, H]."""
     candidates, gates = F.linear(tokens, up_weight), F.silu(F.linear(tokens, gate_weight))
     # One colour scale for the three tables: here colour is the sign and size of a number, not its role.
-    limit = 6
+    # It follows the square root of the size, so that small numbers show and the largest do not saturate.
+    limit = max(t.abs().max() for t in (candidates, gates, gates * candidates)).sqrt() or 1.0
     for panel, name, values, color in zip(
         axes,
         ("candidates  ×", "gates  =", "products"),
@@ -65,11 +66,13 @@ def token_by_token(axes: Sequence[Axes], tokens: Tensor, gate_weight: Tensor, up
         (style.UP, style.GATE, style.OUTPUT),
         strict=True,
     ):
-        panel.imshow(values, cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
+        shade = values.sign() * values.abs().sqrt()
+        panel.imshow(shade, cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
         for (row, column), value in zip(torch.cartesian_prod(*map(torch.arange, values.shape)).tolist(),
                                         values.flatten().tolist(), strict=True):  # fmt: skip
             panel.text(column, row, f"{value + 0.0:.2f}".replace("-", "−"), ha="center", va="center",
-                       fontsize=11, color="white" if abs(value) > 0.6 * limit else "black")  # fmt: skip
+                       fontsize=11,
+                       color="white" if abs(value) ** 0.5 > 0.7 * limit else "black")  # fmt: skip
         panel.set_title(name, color=color)
         panel.set_xticks(range(values.shape[1]), range(1, values.shape[1] + 1))
         panel.set(xlabel="number of the candidate")
@@ -84,33 +87,6 @@ def token_by_token(axes: Sequence[Axes], tokens: Tensor, gate_weight: Tensor, up
     )
 
 
-def parameters_by_width(
-    axes: Axes, hidden_size: int = 4096, multiple_of: int = 256, multiplier: float = 1.0
-) -> None:
-    """Parameters of a plain and of a gated network against D, and the width that the rule chooses."""
-    h = hidden_size
-    million = 1e6
-    budget = 8 * h * h / million
-    chosen = intermediate_size(h, multiple_of, multiplier)
-    right = max(5 * h, 1.1 * chosen)
-    for factor, color, name in ((3, style.OUTPUT, "SwiGLU, 3HD"), (2, style.INPUT, "plain, 2HD")):
-        axes.plot([0, right], [0, factor * h * right / million], color=color)
-        share, height = (0.33, 1.2) if factor == 3 else (0.56, 0.85)  # each name on its line's outer side
-        style.label_line(axes, share * right, height * h * right / million, name, color,
-                         ha="right" if factor == 3 else "left", va="center")  # fmt: skip
-    axes.axhline(budget, color=style.REFERENCE, linestyle="--", linewidth=1.2)
-    axes.text(0.01 * right, budget, "budget 8H²", va="bottom")
-    for width, name in ((8 * h / 3, "8H/3"), (4 * h, "4H")):
-        axes.plot([width, width], [0, budget], color=style.REFERENCE, linewidth=1, linestyle=":")
-        axes.text(width, 0, f" {name}", va="bottom", ha="left")
-    axes.plot(chosen, 3 * h * chosen / million, "o", color=style.OUTPUT, markersize=9)
-    axes.annotate(f"the rule: D = {chosen}", (chosen, 3 * h * chosen / million), (-12, 12),
-                  textcoords="offset points", ha="right", va="bottom", color=style.OUTPUT)  # fmt: skip
-    axes.set(title="Three matrices reach the budget at 8H/3, two at 4H")
-    axes.set(xlabel=f"intermediate size D, for H = {h}", ylabel="parameters (millions)")
-    axes.set(xlim=(0, right), ylim=(0, 3.35 * h * right / million))
-
-
 def glu_family(axes: Axes, candidate: float = 2.0) -> None:
     """The product for one candidate against the gate's z, for four kinds of gate."""
     z = torch.linspace(-4, 2, 241)
@@ -123,14 +99,18 @@ def glu_family(axes: Axes, candidate: float = 2.0) -> None:
         ("GEGLU", F.gelu, style.WEIGHT, -1.3, (-1.6, 0.3)),
         ("SwiGLU", F.silu, style.OUTPUT, -2.2, (-2.6, -0.45)),
     ):
-        axes.plot(z, candidate * function(z), color=color)
+        wide = {"linewidth": 6, "alpha": 0.45} if name == "bilinear" else {}  # seen under the others
+        axes.plot(z, candidate * function(z), color=color, **wide)
         axes.annotate(name, (at, candidate * function(torch.tensor(at)).item()),
                       (place[0], sign * size * place[1]), color=color, fontweight="bold", ha="right",
                       va="center", arrowprops={"arrowstyle": "-", "color": color})  # fmt: skip
     axes.axhline(0, color="#555555", linewidth=0.9, zorder=1)
-    axes.set(title="Above 0 the four are alike; far below 0 only bilinear stays open", xlim=(-4, 2))
+    axes.set(title="Far below 0 three gates go to 0, bilinear goes on", xlim=(-4, 2))
     low, high = sorted((-0.7 * sign * size, 2.0 * sign * size))
-    axes.set(xlabel="z, what the gate projection gives", ylabel=f"product, candidate {candidate:g}")
+    axes.set(
+        xlabel="z, what the gate projection gives",
+        ylabel=f"product, candidate {candidate:g}".replace("-", "−"),
+    )
     axes.set(ylim=(low, high))
 
 
@@ -152,26 +132,6 @@ def real_widths(axes: Axes) -> None:
     axes.grid(axis="y", visible=False)
 
 
-def twins(axes: Axes, losses: list[float], twin_losses: list[float], exchanged: float) -> None:
-    """Loss of SwiGLU and of its swapped twin, and what an exchange after training does."""
-    steps = len(losses)
-    axes.plot(losses, color=style.OUTPUT, linewidth=5, alpha=0.45)
-    axes.plot(twin_losses, color=style.REFERENCE, linewidth=1.4, linestyle="--")
-    axes.plot([steps - 1] * 2, [losses[-1], exchanged], color=style.WRONG, linestyle=":")
-    axes.plot(steps - 1, exchanged, "o", color=style.WRONG, markersize=8)
-    axes.annotate("trained weights, names exchanged", (steps - 1, exchanged), (-12, 0),
-                  textcoords="offset points", ha="right", va="center", color="#666666")  # fmt: skip
-    third = steps // 3
-    axes.annotate("SwiGLU (wide) and its swapped twin (dashed)", (third, losses[third]), (10, 40),
-                  textcoords="offset points", arrowprops={"arrowstyle": "-"})  # fmt: skip
-    axes.set(title="From scratch a renaming; with trained weights a fault", xlabel="training step")
-    axes.set(ylabel="loss: mean squared error (log scale)", yscale="log")
-    axes.set(ylim=(min(losses) / 1.6, 1.8 * max(exchanged, losses[0])))
-    ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if axes.get_ylim()[0] < t < axes.get_ylim()[1]]
-    axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
-    axes.minorticks_off()
-
-
 def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) -> None:
     """Held-out errors by task and network: a dot for each run; 1 is the error of the mean."""
     # Networks are told apart by their row; the colour says plain, another gate, or Llama's gate.
@@ -184,7 +144,8 @@ def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) ->
         panel.set(title=task, xlabel="held-out error", xlim=(-0.05, 1.3))
         panel.set_yticks(range(len(row)), list(row))
         panel.set_ylim(len(row) - 0.5, -0.5)
-    axes[0].figure.suptitle("Which network is best depends on the task", fontweight="bold", x=0.02, ha="left")
+    axes[0].figure.suptitle("After 200 steps, which network is best depends on the task",
+                                  fontweight="bold", x=0.02, ha="left")  # fmt: skip
 
 
 def _cover(figure: Figure) -> None:

@@ -59,7 +59,7 @@ def outlier_curves(axes: Axes, n: int = 200, furthest: float = 50.0) -> None:
     axes.set(xlabel="distance of that value (standard deviations of the others)", ylim=(0, 108))
     axes.set_xlim(0, furthest * 1.32)
     axes.set_xticks(range(0, int(furthest) + 1, 10))
-    axes.set_ylabel(f"spread left to the\nother {n - 1:,} (%)")
+    axes.set_ylabel(f"spread left to the other {n - 1:,}\n(% of where it began)")
 
 
 def descent(

@@ -1,5 +1,6 @@
 """Lesson 05: six activations and their slopes, the dip of SiLU, Swish, dead units and depth."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -45,8 +46,8 @@ def name_axes(grid: ndarray) -> None:
 
 
 def dip(axes: Axes, x_min: float, y_min: float) -> None:
-    """SiLU and its slope, with the bottom that the bisection found."""
-    x = torch.linspace(-8, 3, 441)
+    """SiLU and its slope, with the bottom that the notebook found."""
+    x = torch.linspace(-8, 4, 481)
     axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
     axes.plot(x, silu(x), color=style.OUTPUT)
     axes.plot(x, silu_grad(x), color=SLOPE, linewidth=1.6, linestyle=(0, (4, 1.5)))
@@ -56,27 +57,47 @@ def dip(axes: Axes, x_min: float, y_min: float) -> None:
     axes.text(x_min, y_min - 0.06, f"({x_min:.3f}, {y_min:.3f})".replace("-", "−"), ha="center", va="top")
     axes.plot([0], [0.5], "o", color=SLOPE, markersize=5)
     style.label_line(axes, -0.2, 0.56, "slope: ½ at 0", SLOPE, ha="right")
+    top = x[silu_grad(x).argmax()]
+    axes.plot([top], [silu_grad(top)], "o", color=SLOPE, markersize=5)
+    style.label_line(axes, top, silu_grad(top) - 0.05, f"{silu_grad(top):.2f}", SLOPE, ha="center", va="top")
     style.label_line(axes, -3.6, -0.17, "SiLU", style.OUTPUT, ha="right", va="top")
     axes.set(title="SiLU falls, turns, and climbs back towards 0")
-    axes.set(xlabel="x", ylabel="value, slope", xlim=(-8, 2), ylim=(-0.55, 1.25))
+    axes.set(xlabel="x", ylabel="value, slope", xlim=(-8, 4), ylim=(-0.55, 1.35))
 
 
 def swish_family(axes: Axes, betas: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 10.0)) -> None:
-    """Swish for several β: from the line x/2 to ReLU."""
-    x = torch.linspace(-5, 5, 801)
+    """Swish for several β, each dip marked: from the line x/2 to ReLU. Small β widen the frame."""
+    # The bottom of Swish is that of SiLU at another scale: at −1.27846/β, value −0.27846/β.
+    place, value = -1.27846, -0.27846
+    bent = sorted(beta for beta in set(betas) if beta)
+    edge = max([5.0, *(1.6 * abs(place / beta) for beta in bent)])
+    x = torch.linspace(-edge, edge, 2001)
     axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
-    axes.plot(x, x.clamp(min=0), color=style.REFERENCE, linestyle="--", linewidth=1.4, zorder=3)
-    style.label_line(axes, 1.4, 1.7, "ReLU (dashed)", style.REFERENCE, ha="right", va="bottom")
-    for i, beta in enumerate(sorted(betas)):
+    # Wide and behind the curves, so that a large β, which covers it, can still be seen.
+    axes.plot(
+        x, x.clamp(min=0), color=style.REFERENCE, linestyle=(0, (2, 1)), linewidth=5, alpha=0.3, zorder=1
+    )
+    style.label_line(axes, 0.38 * edge, 0.45 * edge, "ReLU (dashed)", "#555555", ha="right", va="bottom")
+    for i, beta in enumerate(sorted(set(betas))):
         # β is a scale, so the blues are one too, from light to dark; β = 1 is SiLU, in its own colour.
-        share = i / max(len(betas) - 1, 1)
+        share = i / max(len(set(betas)) - 1, 1)
         color = style.OUTPUT if beta == 1 else (0.5 - 0.5 * share, 0.66 - 0.46 * share, 0.86 - 0.4 * share)
         axes.plot(x, swish(x, beta), color=color, linewidth=3 if beta == 1 else 2)
+        if beta == 0:
+            style.label_line(axes, -0.58 * edge, -0.27 * edge, "β = 0", color, ha="right", va="center")
+            continue
+        # A label above the dip, the larger β the higher, and a thin line down to the dip.
+        at, height = place / beta, (0.07 + 0.09 * bent.index(beta)) * edge
+        side = "right" if beta > 0 else "left"
+        axes.plot([at, at], [value / beta, height], color=color, linewidth=0.9, linestyle=":")
+        axes.plot([at], [value / beta], "o", color=color, markersize=5)
         name = f"β = {beta:g}" + (" (SiLU)" if beta == 1 else "")
-        # In the order of the curves on the left: the largest β on top.
-        style.label_line(axes, 1.3, -1.35 + i * 1.2 / max(len(betas) - 1, 1), name, color, va="center")
-    axes.set(title="β bends a line into ReLU; β = 1 is SiLU", xlabel="x", ylabel="swish(x, β)")
-    axes.set(xlim=(-5, 5), ylim=(-1.5, 3))
+        style.label_line(axes, at, height, name.replace("-", "−"), color, ha=side, va="bottom")
+    title = "β bends a line into ReLU; β = 1 is SiLU"
+    if bent and bent[0] < 0:
+        title = "A negative β turns the curve by 180°: the dip becomes a hump"
+    axes.set(title=title, xlabel="x", ylabel="swish(x, β)", xlim=(-edge, edge))
+    axes.set(ylim=(-0.62 * edge if bent and bent[0] < 0 else -0.36 * edge, 0.6 * edge))
 
 
 def dead_units(axes: Axes, runs: dict[str, list[list[int]]], units: int, learning_rate: float) -> None:
@@ -90,29 +111,35 @@ def dead_units(axes: Axes, runs: dict[str, list[list[int]]], units: int, learnin
     for name in runs:
         if most[name]:
             style.label_line(axes, 1.15, most[name] + 2, f"{name}, {len(runs[name])} seeds", CURVES[name])
-    style.label_line(
-        axes, 0.95 * steps, 0.02 * units, ", ".join(alive) + ": 0", "#333333", ha="right", va="bottom"
-    )
+    if alive:
+        text = ", ".join(alive) + ": 0"
+        style.label_line(axes, 0.95 * steps, 0.02 * units, text, "#333333", ha="right", va="bottom")
     worst = max(most.values())
-    axes.set(title=f"Learning rate {learning_rate:g}: " + (f"up to {worst} dead" if worst else "none dead"))
+    finding = f"up to {worst} units die, and stay dead" if worst else "none dies"
+    axes.set(title=f"Learning rate {learning_rate:g}: {finding}")
     axes.set(xscale="log", xlim=(1, steps), ylim=(-0.03 * units, units))
     axes.set(xlabel="training step (log scale)", ylabel=f"dead units, of {units}")
-    axes.label_outer()
 
 
 def depth(axes: Axes, norms: dict[str, list[float]], depths: Sequence[int], title: str) -> None:
-    """Gradient norm at the first layer against the number of layers: {curve: [norm for each depth]}."""
-    last = {name: values[-1] for name, values in norms.items()}
-    height = None
-    for name in sorted(last, key=last.get, reverse=True):
+    """Gradient norm at the first layer against the number of layers: {curve: [norm for each depth]}.
+
+    The title is completed with the curves whose gradient shrinks by a million or more.
+    """
+    gone = [name for name, values in norms.items() if values[-1] < 1e-6 * values[0]]
+    finding = {0: "none vanishes", 1: f"{gone[0] if gone else ''} vanishes", len(norms): "all of them vanish"}
+    axes.set_title(f"{title}: " + finding.get(len(gone), ", ".join(gone) + " vanish"))
+    everything = [math.log10(value) for values in norms.values() for value in values]
+    low, high = min(everything) - 1, max(everything) + 1
+    at = math.inf
+    for name in sorted(norms, key=lambda name: norms[name][-1], reverse=True):
         axes.plot(depths, norms[name], color=CURVES[name], marker="o", markersize=4)
-        at = last[name] if height is None else min(last[name], height / 30)  # labels do not overlap
-        height = at
-        axes.text(
-            depths[-1] + 1.3, at, name, color=CURVES[name], fontweight="bold", va="center", clip_on=False
-        )
-    axes.set(yscale="log", title=title, xlim=(0, depths[-1] + 0.8), ylim=(1e-27, 1e4))
-    axes.set(xlabel="layers", yticks=[10.0**k for k in (-24, -18, -12, -6, 0)])
+        at = min(math.log10(norms[name][-1]), at - (high - low) / 14)  # labels do not overlap
+        label = {"color": CURVES[name], "fontweight": "bold", "va": "center", "clip_on": False}
+        axes.text(depths[-1] + 1.3, 10**at, name, **label)
+    axes.set(yscale="log", xlim=(0, depths[-1] + 0.8), ylim=(10**low, 10**high), xlabel="layers")
+    step = max(1, round((high - low) / 6))
+    axes.set_yticks([10.0**k for k in range(-step * 40, step * 40, step) if low <= k <= high])
     axes.minorticks_off()
 
 
