@@ -165,7 +165,7 @@ def shares(axes: Axes, names: Sequence[str]) -> None:
         )
     axes.set_yticks(range(len(names)), names)
     axes.set(xlim=(0, 100), ylim=(len(names) - 0.5, -1.05), xlabel="share of all parameters, %")
-    axes.set_title("Most of every one of these Llamas is FFN")
+    axes.set_title("In each of these models, most parameters are in the FFN")
     axes.grid(axis="y", visible=False)
 
 

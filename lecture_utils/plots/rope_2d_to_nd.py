@@ -38,7 +38,7 @@ def turned_vectors(axes: Axes, vector: Tensor, step: float, count: int = 4) -> N
                   color=style.OUTPUT if position else style.INPUT)  # fmt: skip
     limit = 1.45 * length
     axes.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit))
-    axes.set(title=f"Step {math.degrees(step):.0f}°: the length stays")
+    axes.set(title=f"Step {step:.3g} radians ({math.degrees(step):.0f}°): the length stays")
     axes.set(xlabel="feature 1", ylabel="feature 2")
 
 
@@ -114,7 +114,7 @@ def layouts(axes: Axes, head_dim: int = 8) -> None:
             axes.add_patch(bend)
         axes.text(-0.3, bottom + 0.27, name, ha="right", va="center")
     axes.set(xlim=(-2.9, head_dim), ylim=(-0.1, 2.65), aspect="equal", xticks=[], yticks=[])
-    axes.set(title=f"Same pairs of numbers, two ways to store them (head of d = {head_dim} features)")
+    axes.set(title=f"Which features form a pair: two conventions (d = {head_dim})")
     axes.spines[:].set_visible(False)
     axes.grid(visible=False)
 

@@ -59,7 +59,7 @@ def dip(axes: Axes, x_min: float, y_min: float) -> None:
     style.label_line(axes, -0.2, 0.56, "slope: ½ at 0", SLOPE, ha="right")
     top = x[silu_grad(x).argmax()]
     axes.plot([top], [silu_grad(top)], "o", color=SLOPE, markersize=5)
-    style.label_line(axes, top, silu_grad(top) - 0.05, f"{silu_grad(top):.2f}", SLOPE, ha="center", va="top")
+    style.label_line(axes, top + 0.1, silu_grad(top) - 0.06, f"{silu_grad(top):.2f}", SLOPE, va="top")
     style.label_line(axes, -3.6, -0.17, "SiLU", style.OUTPUT, ha="right", va="top")
     axes.set(title="SiLU falls, turns, and climbs back towards 0")
     axes.set(xlabel="x", ylabel="value, slope", xlim=(-8, 4), ylim=(-0.55, 1.35))
@@ -95,7 +95,7 @@ def swish_family(axes: Axes, betas: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 10.0)
         style.label_line(axes, at, height, name.replace("-", "−"), color, ha=side, va="bottom")
     title = "β bends a line into ReLU; β = 1 is SiLU"
     if bent and bent[0] < 0:
-        title = "A negative β turns the curve by 180°: the dip becomes a hump"
+        title = "A negative β turns the curve by 180°"
     axes.set(title=title, xlabel="x", ylabel="swish(x, β)", xlim=(-edge, edge))
     axes.set(ylim=(-0.62 * edge if bent and bent[0] < 0 else -0.36 * edge, 0.6 * edge))
 
