@@ -125,10 +125,10 @@ def real_widths(axes: Axes) -> None:
         axes.plot(ratios[name], row, "o", color=style.OUTPUT, markersize=7)
         axes.text(ratios[name] + 0.03, row, f"{ratios[name]:.2f}", va="center", fontsize=10)
     axes.text(8 / 3, len(names) - 0.3, "8/3 (equal budget)", ha="center", va="bottom", fontsize=10)
-    axes.text(4, len(names) - 0.3, "4", ha="center", va="bottom", fontsize=10)
+    axes.text(4, len(names) - 0.3, "4 (plain FFN)", ha="center", va="bottom", fontsize=10)
     axes.set_yticks(range(len(names)), names)
     axes.set(title="Some Llamas keep the equal budget, some are wider", xlabel="width D / H")
-    axes.set(xlim=(2.4, 4.25), ylim=(-0.6, len(names) + 0.4))
+    axes.set(xlim=(2.4, 4.4), ylim=(-0.6, len(names) + 0.4))
     axes.grid(axis="y", visible=False)
 
 
@@ -141,6 +141,7 @@ def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) ->
             color = colors.get(name, style.GATE)
             panel.scatter(values, [place] * len(values), s=30, color=color, alpha=0.6)
         panel.axvline(1, color=style.REFERENCE, linestyle="--", linewidth=1.2)
+        panel.text(1.02, len(row) - 0.55, "mean", va="bottom", fontsize=10)
         panel.set(title=task, xlabel="held-out error", xlim=(-0.05, 1.3))
         panel.set_yticks(range(len(row)), list(row))
         panel.set_ylim(len(row) - 0.5, -0.5)
