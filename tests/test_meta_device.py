@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lecture_utils import llama
-from lecture_utils.parity.parts import ROPE_SCALINGS, rope_config
+from lecture_utils.parity.parts import ROPE_CONFIGS
 
 META = torch.device("meta")
 
@@ -33,11 +33,11 @@ def test_activation_runs_where_its_input_is(name):
     assert getattr(llama, name)(torch.empty(2, 3, device=META)).device == META
 
 
-@pytest.mark.parametrize("scaling", ROPE_SCALINGS)
-def test_rope_runs_where_its_positions_are(scaling):
+@pytest.mark.parametrize("name", ROPE_CONFIGS)
+def test_rope_runs_where_its_positions_are(name):
     positions = torch.empty(2, 3, dtype=torch.int64, device=META)
-    cos, sin = llama.RotaryEmbedding(rope_config(scaling))(positions, torch.bfloat16)
-    q = torch.empty(2, 4, 3, 64, dtype=torch.bfloat16, device=META)
+    cos, sin = llama.RotaryEmbedding(ROPE_CONFIGS[name])(positions, torch.bfloat16)
+    q = torch.empty(2, 4, 3, ROPE_CONFIGS[name].head_dim, dtype=torch.bfloat16, device=META)
     turned, _ = llama.apply_rope(q, q[:, :2], cos, sin)
     assert turned.device == META and turned.dtype == torch.bfloat16 and turned.shape == q.shape
 
@@ -53,7 +53,7 @@ def test_other_forms_of_rope_run_where_their_inputs_are():
 
 
 def test_rotary_embedding_has_no_state_that_a_cast_could_round():
-    rotary = llama.RotaryEmbedding(rope_config("default")).to(torch.bfloat16)
+    rotary = llama.RotaryEmbedding(ROPE_CONFIGS["default"]).to(torch.bfloat16)
     assert not list(rotary.parameters()) and not list(rotary.buffers())
     cos, _ = rotary(torch.tensor([256, 257]))
     assert cos.dtype == torch.float32 and not torch.equal(cos[0], cos[1])

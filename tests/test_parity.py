@@ -1,6 +1,7 @@
 """The proof itself: every part passes it, every mistake fails it, and it says why."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from torch import nn
 from lecture_utils import llama
 from lecture_utils.llama import LlamaConfig
 from lecture_utils.parity import assert_matches, formula, reference
-from lecture_utils.parity.parts import proofs, rope_config
+from lecture_utils.parity.compare import DTYPES
+from lecture_utils.parity.parts import ROPE_CONFIGS, proofs
 from lecture_utils.parity.tolerances import TOLERANCES
 
 PROOFS = {f"{proof.lesson} · {proof.name}": proof for proof in proofs()}
@@ -35,7 +37,14 @@ def test_fp32_values_on_the_cpu_are_within_the_promised_bound(name):
     assert row.value_error <= bound
 
 
-@pytest.mark.parametrize("name", [n for n, p in PROOFS.items() if p.options.get("kind") != "matmul"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, proof in PROOFS.items()
+        if proof.options.get("kind") != "matmul" and len(proof.options.get("dtypes", DTYPES)) > 1
+    ],
+)
 def test_elementwise_parts_are_within_one_step_in_16_bits(name):
     rows = [r for r in table_of(name).rows if r.dtype != "float32"]
     assert len(rows) >= 2 and max(r.steps for r in rows) <= 1
@@ -98,7 +107,7 @@ def test_rope_mistake_fails(name):
 
 @pytest.mark.parametrize("name", ["linear", "dynamic", "llama3"])
 def test_ignored_rope_scaling_fails(name):
-    plain = llama.RotaryEmbedding(rope_config("default"))
+    plain = llama.RotaryEmbedding(ROPE_CONFIGS["default"])
     with pytest.raises(AssertionError):
         PROOFS[f"06 · RotaryEmbedding, {name}"].run(lambda x, positions: plain(positions, x.dtype))
 
@@ -185,7 +194,8 @@ def test_other_shape_dtype_and_number_of_outputs_are_differences():
     for wrong, message in (
         (lambda x: x[:1], "shape"),
         (lambda x: x.double(), "dtype"),
-        (lambda x: (x, x), "results"),
+        (lambda x: (x, x), "a tuple of 2, expected one tensor"),
+        (lambda x: (x,), "a tuple of 1, expected one tensor"),
         (lambda x: None, "not a tensor"),
     ):
         with pytest.raises(AssertionError, match=message):
@@ -202,11 +212,30 @@ def test_nan_is_never_equal():
         assert_matches(lambda x: x * torch.nan, lambda x: x * 1, torch.randn(4))
 
 
-def test_unknown_kind_and_missing_inputs_are_named():
-    with pytest.raises(ValueError, match="kind must be one of exact, elementwise"):
-        assert_matches(torch.sin, torch.sin, torch.randn(2), kind="fuzzy")
-    with pytest.raises(ValueError, match="at least one input"):
-        assert_matches(torch.sin, torch.sin)
+def test_arguments_that_prove_nothing_are_named():
+    x = torch.randn(2)
+    for call, error, words in (
+        (
+            lambda: assert_matches(torch.sin, torch.sin, x, kind="fuzzy"),
+            ValueError,
+            "kind must be one of exact",
+        ),
+        (lambda: assert_matches(torch.sin, torch.sin), ValueError, "at least one input"),
+        (lambda: assert_matches(torch.sin, torch.sin, x, dtypes=[]), ValueError, "dtypes must be some of"),
+        (lambda: assert_matches(torch.sin, torch.sin, 1.0), TypeError, "input 0 must be a tensor, not float"),
+        (lambda: assert_matches(torch.sin, torch.sin, x[:0]), ValueError, "gives no number"),
+        (lambda: assert_matches(torch.sin, torch.det, x), ValueError, "the reference raised"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_an_exception_in_ours_is_a_sentence():
+    def wrong(x):
+        return x.view(7, 7)
+
+    with pytest.raises(AssertionError, match=r"ours raised RuntimeError: shape .* \(on cpu in float32"):
+        assert_matches(wrong, lambda x: x * 1, torch.randn(2, 3))
 
 
 def test_arguments_random_state_and_matmul_precision_are_left_alone():
@@ -249,3 +278,198 @@ def test_formulas_are_computed_in_float64():
 
     assert_matches(llama.silu, reference.ACT2FN["silu"], torch.randn(3), formula=spy, magnitudes=(1.0,))
     assert set(seen) == {torch.float64}
+
+
+class Edited(llama.RMSNorm):
+    """RMSNorm with one change to its inputs, weights or memory, named by `change`."""
+
+    def __init__(self, change):
+        super().__init__(8)
+        self.change, self.kept = change, None
+
+    def forward(self, x):
+        if self.change == "writes-into-weight":
+            self.weight.data.clamp_(0.8, 1.2)
+        if self.change == "ones-for-weight":
+            with torch.no_grad():
+                self.weight.fill_(1)
+        if self.change == "writes-into-input":
+            with torch.no_grad():
+                x.sub_(x.mean(-1, keepdim=True))
+        if self.change == "weight-kept-from-first-call":
+            self.kept = self.weight.detach().clone() if self.kept is None else self.kept
+            return super().forward(x) / self.weight.detach() * self.kept
+        if self.change == "one-output-buffer":
+            y = super().forward(x)
+            self.kept = torch.empty_like(y).detach() if self.kept is None else self.kept
+            return _Through.apply(y, self.kept)
+        if self.change == "gradients-switched-off":
+            torch.set_grad_enabled(False)
+        if self.change == "other-in-eval-mode" and not self.training:
+            return super().forward(x) * 1.1
+        if self.change == "other-without-gradient" and not x.requires_grad:
+            return super().forward(x) * 1.1
+        if self.change == "absolute-weight":
+            return super().forward(x) * self.weight.sign().detach()
+        return super().forward(x)
+
+
+class _Through(torch.autograd.Function):
+    """Gives y in memory that the next call uses again."""
+
+    @staticmethod
+    def forward(ctx, y, memory):
+        return memory.copy_(y).view_as(memory)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("writes-into-weight", "writes into its inputs or its weights"),
+        ("ones-for-weight", "writes into its inputs or its weights"),
+        ("writes-into-input", "writes into its inputs or its weights"),
+        ("weight-kept-from-first-call", "output at"),
+        ("one-output-buffer", "changes when the part is called again"),
+        ("gradients-switched-off", "gradients are switched off"),
+        ("other-in-eval-mode", "in eval mode"),
+        ("other-without-gradient", "without gradients"),
+        ("absolute-weight", "output at"),
+    ],
+)
+def test_side_effects_and_memories_are_differences(change, words):
+    with pytest.raises(AssertionError, match=words):
+        assert_matches(Edited(change), reference.LlamaRMSNorm(8), torch.randn(2, 3, 8))
+    assert torch.is_grad_enabled()
+
+
+def test_the_edited_norm_is_right_when_nothing_is_edited():
+    assert assert_matches(Edited(None), reference.LlamaRMSNorm(8), torch.randn(2, 3, 8)).passed
+
+
+def test_positions_written_into_are_a_difference_and_the_callers_stay():
+    positions = torch.tensor([[1, 2, 3], [4, 5, 6]])
+
+    def no_rope(q, k, positions):
+        positions.zero_()
+        return q * 1, k * 1
+
+    inputs = torch.randn(2, 4, 3, 64), torch.randn(2, 2, 3, 64), positions
+    with pytest.raises(AssertionError, match="writes into its inputs"):
+        assert_matches(no_rope, reference.LlamaRope(ROPE_CONFIGS["default"]), *inputs)
+    assert positions.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_a_missing_gradient_shows_also_when_the_caller_has_switched_gradients_off():
+    with torch.no_grad(), pytest.raises(AssertionError, match="gradient"):
+        assert_matches(lambda x: x.detach() * 2, lambda x: x * 2, torch.randn(3))
+
+
+def test_backward_that_writes_into_the_arriving_gradient_is_a_difference():
+    class Doubles(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.mul_(2)
+
+    with pytest.raises(AssertionError, match="backward writes into"):
+        assert_matches(Doubles.apply, lambda x: x * 2, torch.randn(3))
+
+
+def _turning(frequencies, kept=None):
+    """A rotary embedding from a function config → frequencies; `kept` holds a cache of its first call."""
+
+    def build(config):
+        cache = {}
+
+        def rotary(x, positions):
+            key = {"first": 0, "length": positions.shape[-1], None: object()}[kept]
+            if key not in cache:
+                cache[key] = llama.cos_sin(positions, frequencies(config, positions))
+            return tuple(t.to(x.dtype) for t in cache[key])
+
+        return rotary
+
+    return build
+
+
+def _changed(**numbers):
+    """Frequencies of a config with some numbers hard-coded."""
+
+    def frequencies(config, positions):
+        scaling = config.rope_scaling
+        if scaling:
+            scaling = {**scaling, **{n: v for n, v in numbers.items() if n in scaling}}
+        fields = {n: v for n, v in numbers.items() if n in ("rope_theta", "head_dim")}
+        return llama.rope_frequencies(replace(config, **fields, rope_scaling=scaling), positions)
+
+    return frequencies
+
+
+@pytest.mark.parametrize(
+    ("build", "passes"),
+    [
+        (_turning(llama.rope_frequencies), True),
+        (_turning(llama.rope_frequencies, kept="first"), False),
+        (_turning(llama.rope_frequencies, kept="length"), False),
+        (_turning(_changed(rope_theta=500000.0)), False),
+        (_turning(_changed(head_dim=64)), False),
+        (_turning(_changed(factor=4.0)), False),
+        (_turning(_changed(low_freq_factor=1.0, high_freq_factor=4.0)), False),
+        (_turning(_changed(original_max_position_embeddings=8192)), False),
+        (_turning(lambda c, p: llama.rope_frequencies(c, p[:, :1] * 0)), False),
+        (_turning(lambda c, p: llama.rope_frequencies(c, p.max() * 0 + 131071)), False),
+    ],
+    ids=[
+        "right",
+        "kept-from-first-call",
+        "kept-by-length",
+        "theta",
+        "head-dim",
+        "factor",
+        "turns",
+        "original-length",
+        "never-dynamic",
+        "always-long",
+    ],
+)
+def test_rotary_mistakes_are_caught_by_some_row(build, passes):
+    caught = 0
+    for name, config in ROPE_CONFIGS.items():
+        for text in ("", ", short text"):
+            try:
+                PROOFS[f"06 · RotaryEmbedding, {name}{text}"].run(build(config), dtypes=[torch.float32])
+            except AssertionError:
+                caught += 1
+    assert (caught == 0) is passes
+
+
+@pytest.mark.parametrize(
+    ("name", "naive"),
+    [
+        ("sigmoid", lambda x: 1 / (1 + torch.exp(-x))),
+        ("silu", lambda x: x / (1 + torch.exp(-x))),
+        ("tanh", lambda x: torch.expm1(2 * x) / (torch.expm1(2 * x) + 2)),
+    ],
+)
+def test_a_plain_exp_fails_far_out(name, naive):
+    PROOFS[f"05 · {name}"].run(naive, dtypes=[torch.float32])  # nothing shows at ordinary size
+    with pytest.raises(AssertionError):
+        PROOFS[f"05 · {name}, large inputs"].run(naive, dtypes=[torch.float32])
+
+
+def test_variance_as_a_difference_of_squares_fails_far_from_zero():
+    class Naive(llama.LayerNorm):
+        def forward(self, x):
+            x, mean = x.float(), x.float().mean(-1, keepdim=True)
+            variance = x.square().mean(-1, keepdim=True) - mean.square()
+            return (x - mean) * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+
+    with pytest.raises(AssertionError):
+        PROOFS["01 · LayerNorm, tokens far from 0"].run(Naive(96))

@@ -5,6 +5,7 @@ classes of Hugging Face; `formula` the same parts in float64, to say which of tw
 `python -m lecture_utils.parity` prints the table of every part.
 """
 
-from .compare import ParityTable, assert_matches
+from .compare import assert_matches
+from .table import ParityTable
 
 __all__ = ["ParityTable", "assert_matches"]

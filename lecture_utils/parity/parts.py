@@ -1,7 +1,7 @@
 """Every part of the course with what it is held against: the rows of `make parity`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from .. import llama
 from ..llama import LlamaConfig
 from . import formula, reference
-from .compare import ParityTable, Part, assert_matches
+from .compare import DTYPES, assert_matches
+from .run import Part
+from .table import ParityTable
 
 
 @dataclass
@@ -51,29 +53,32 @@ def _rope(config: LlamaConfig) -> Callable[[Tensor, Tensor, Tensor], tuple[Tenso
     return lambda q, k, positions: llama.apply_rope(q, k, *rotary(positions, q.dtype))
 
 
-ROPE_SCALINGS: dict[str, dict[str, Any] | None] = {
-    "default": None,
-    "linear": {"rope_type": "linear", "factor": 4.0},
-    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 32.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
+_ROPE = LlamaConfig(hidden_size=256, num_attention_heads=4, max_position_embeddings=64, rope_theta=500000.0)
+_LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+_LLAMA3_OTHER = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.5,
+    "high_freq_factor": 5.0,
+    "original_max_position_embeddings": 4096,
 }
 
-
-def rope_config(scaling: str) -> LlamaConfig:
-    """A config with head_dim 64 and one rule of `ROPE_SCALINGS`, made for 64 positions (llama3: 131072)."""
-    return LlamaConfig(
-        hidden_size=256,
-        num_attention_heads=4,
-        max_position_embeddings=131072 if scaling == "llama3" else 64,
-        rope_theta=500000.0,
-        rope_scaling=ROPE_SCALINGS[scaling],
-    )
+# Every rule, and every number of a rule with two values, so that a constant in its place shows.
+ROPE_CONFIGS: dict[str, LlamaConfig] = {
+    "default": _ROPE,
+    "default, head_dim 48": replace(_ROPE, head_dim=48, rope_theta=10000.0),
+    "linear": replace(_ROPE, rope_scaling={"rope_type": "linear", "factor": 4.0}),
+    "linear, factor 2.5": replace(_ROPE, rope_scaling={"rope_type": "linear", "factor": 2.5}),
+    "dynamic": replace(_ROPE, rope_scaling={"rope_type": "dynamic", "factor": 2.0}),
+    "llama3": replace(_ROPE, rope_scaling=_LLAMA3, max_position_embeddings=131072),
+    "llama3, other numbers": replace(_ROPE, rope_scaling=_LLAMA3_OTHER, max_position_embeddings=131072),
+}
 
 
 def proofs() -> list[Proof]:
@@ -87,11 +92,16 @@ def proofs() -> list[Proof]:
     small = {"magnitudes": (1.0, 0.1, 4.0)}  # a product of two projections: fp16 ends at 65504
     mlp_config = LlamaConfig(hidden_size=96, intermediate_size=160, num_attention_heads=4)
     biased_config = LlamaConfig(hidden_size=96, intermediate_size=160, num_attention_heads=4, mlp_bias=True)
+    # No row of positions counts from 0 to S − 1, and no two rows are alike.
     positions = torch.tensor([[0, 1, 2, 7, 63, 500, 30], [3, 4, 5, 6, 100, 131071, 8]])
+    short = torch.tensor([[0, 1, 2, 7, 62, 50, 30], [3, 4, 5, 6, 10, 61, 8]])
 
     rows = [
         Proof("01", "LayerNorm", llama.LayerNorm(96), nn.LayerNorm(96), (tokens,),
               {"formula": formula.layer_norm}),
+        # x − mean loses digits here, in both; mean(x²) − mean(x)² would lose far more.
+        Proof("01", "LayerNorm, tokens far from 0", llama.LayerNorm(96), nn.LayerNorm(96), (tokens + 30,),
+              {"kind": "matmul", "dtypes": [torch.float32], "magnitudes": (1.0,)}),
     ]  # fmt: skip
     for eps in (1e-6, 1e-5):
         rows.append(
@@ -117,23 +127,28 @@ def proofs() -> list[Proof]:
         Proof("04", "SwiGLU", llama.SwiGLU(96, 160),
               reference.LlamaMLP(reference.llama_config(mlp_config)), (tokens,),
               {"kind": "matmul", "formula": formula.swiglu, **small}),
+        Proof("04", "SwiGLU, large gates", llama.SwiGLU(96, 160),
+              reference.LlamaMLP(reference.llama_config(mlp_config)), (tokens,),
+              {"kind": "matmul", "dtypes": [torch.float32], "magnitudes": (100.0,)}),
         Proof("04", "SwiGLU with bias", llama.SwiGLU(96, 160, bias=True),
               reference.LlamaMLP(reference.llama_config(biased_config)), (tokens,),
               {"kind": "matmul", "formula": formula.swiglu, **small}),
     ]  # fmt: skip
     for name in ("sigmoid", "tanh", "relu", "leaky_relu", "gelu", "silu"):
-        rows.append(
-            Proof("05", name, getattr(llama, name), reference.ACT2FN[name], (tokens,),
-                  {"formula": getattr(formula, name), "magnitudes": (1.0, 1e-3, 8.0),
-                   "kind": "saturating" if name in ("sigmoid", "tanh") else "elementwise"})
-        )  # fmt: skip
-    for scaling in ROPE_SCALINGS:
-        config = rope_config(scaling)
-        rows.append(
-            Proof("06", f"RotaryEmbedding, {scaling}", _rotary(config),
-                  reference.LlamaRotaryEmbedding(reference.llama_config(config)),
-                  (randn(2, 7, 1), positions), {"kind": "exact"})
-        )  # fmt: skip
+        saturating = name in ("sigmoid", "tanh")
+        part = (getattr(llama, name), reference.ACT2FN[name], (tokens,))
+        options = {"kind": "saturating" if saturating else "elementwise", "formula": getattr(formula, name)}
+        rows.append(Proof("05", name, *part, {**options, "magnitudes": (1.0, 1e-3, 8.0)}))
+        # Far out, where a plain exp overflows. In 16 bits PyTorch's own slope of the two is off there.
+        options |= {"magnitudes": (100.0,), "dtypes": [torch.float32] if saturating else DTYPES}
+        rows.append(Proof("05", f"{name}, large inputs", *part, options))
+    for name, config in ROPE_CONFIGS.items():
+        theirs = reference.LlamaRotaryEmbedding(reference.llama_config(config))
+        for text, places in (("", positions), (", short text", short)):
+            rows.append(
+                Proof("06", f"RotaryEmbedding, {name}{text}", _rotary(config), theirs,
+                      (randn(2, 7, 1), places), {"kind": "exact"})
+            )  # fmt: skip
     cos, sin = llama.cos_sin(positions, llama.inv_freq(24))
     q, k = randn(2, 6, 7, 24), randn(2, 3, 7, 24)  # N ≠ K ≠ S
     rows += [
@@ -142,16 +157,11 @@ def proofs() -> list[Proof]:
         Proof("06", "apply_rope", llama.apply_rope, reference.apply_rotary_pos_emb, (q, k, cos, sin),
               {"kind": "exact", "formula": formula.apply_rope, "magnitudes": (1.0, 0.1, 30.0)}),
     ]  # fmt: skip
-    for scaling in ("default", "llama3"):
-        config = rope_config(scaling)
+    for name in ("default", "llama3"):
+        config = ROPE_CONFIGS[name]
+        inputs = (randn(2, 6, 7, 64), randn(2, 3, 7, 64), positions)
+        theirs = reference.LlamaRope(config)
         rows.append(
-            Proof(
-                "06",
-                f"RoPE from positions, {scaling}",
-                _rope(config),
-                reference.LlamaRope(config),
-                (randn(2, 6, 7, 64), randn(2, 3, 7, 64), positions),
-                {"kind": "exact"},
-            )
+            Proof("06", f"RoPE from positions, {name}", _rope(config), theirs, inputs, {"kind": "exact"})
         )
     return rows
