@@ -3,20 +3,26 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
+# May be given on the command line: make lab PYTHON=/path/to/python3.12 VENV=/tmp/venv ARGS=--no-browser
 PYTHON ?= python3
-# Where the environment is made; another folder can be named: make lab VENV=/tmp/venv
 VENV ?= .venv
-BIN := $(VENV)/bin
+ARGS ?=
+RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
-export JUPYTER_PLATFORM_DIRS := 1
+
+# An environment knows the folder that it was made for. Moved or shared with another copy, it is refreshed.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+$(shell rm -f $(READY))
+endif
 
 .PHONY: help env lab test lint images notebooks parity parity-matrix lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  PYTHON=…, VENV=… and ARGS=… choose another Python, another place for the environment, more arguments."
 
-env: $(READY) ## make the environment in .venv, if it is not there or not up to date
+env: $(READY) ## make the environment, if it is not there or not up to date
 
 $(READY): requirements.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
@@ -25,54 +31,64 @@ $(READY): requirements.txt pyproject.toml
 	  echo "This course needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make lab PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make environments: its venv module is missing (on Debian and Ubuntu: apt install python3-venv)."; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@mkdir -p build
-	@echo "Making the environment in $(VENV): once, a few minutes, about 2 GB on disk (more with CUDA). Log: build/install.log"
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt -e '.[test]' 2>&1 \
+	@if $(RUN) -m pip --version >/dev/null 2>&1; then echo "Bringing the environment in $(VENV) up to date."; else \
+	  echo "Making the environment in $(VENV): once, a few minutes. Log: build/install.log"; \
+	  echo "(About 1.5 GB on disk; on Linux torch brings CUDA along, and it is 5 GB.)"; \
+	  $(PYTHON) -m venv --clear $(VENV); fi
+	@$(RUN) -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt 2>&1 \
 	  | tee build/install.log \
 	  | awk -v tty="$$(test -t 1 && echo 1 || echo 0)" ' \
 	      /^(Collecting|Requirement already)/ { n += 1; if (tty) printf "\r\033[K  %d packages looked up · %s", n, $$2; else if (n % 25 == 0) print "  " n " packages looked up" } \
 	      /^ *Downloading/ { if (tty) printf "\r\033[K  downloading %s %s %s", $$2, $$3, $$4 } \
-	      /^Installing collected/ { printf "%s", (tty ? "\r\033[K" : ""); print "  installing " NF - 3 " packages …"; fflush() } \
-	      { fflush() }' \
-	  || { echo; echo "The installation failed. Its last lines (all of it is in build/install.log):"; tail -n 8 build/install.log; \
-	       echo "Is there a network? 'make lab' tries again and keeps what was done."; exit 1; }
+	      /^Installing collected/ { printf "%s", (tty ? "\r\033[K" : ""); print "  installing " NF - 3 " packages …" } \
+	      { fflush() } \
+	      END { if (tty) printf "\r\033[K" }' \
+	  || { echo "The installation failed. The reason that pip gives (all of it is in build/install.log):"; \
+	       grep -iE '^ *(ERROR|OSError|.*No space)' build/install.log | head -n 3 || tail -n 5 build/install.log; \
+	       echo "Is there a network, and room on the disk? The same command tries again and keeps what was done."; exit 1; }
+	@$(RUN) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e . \
+	  || { echo "The course itself could not be installed in $(VENV). 'make clean' and the same command start anew."; exit 1; }
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json
-	@touch $@
+	@echo "$(CURDIR)" > $@
 	@echo "The environment is ready."
 
 lab: $(READY) ## open the course in JupyterLab
-	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $$(test "$$(id -u)" = 0 && echo --allow-root) \
+	@$(RUN) -m jupyter lab --ServerApp.root_dir="$(CURDIR)" $$(test "$$(id -u)" = 0 && echo --allow-root) \
 	  --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS)) $(ARGS)
 
 # Two workers, one thread each: more threads than cores spend their time waiting for each other.
 test: export OMP_NUM_THREADS = 1
-test: $(READY) lint ## every test: lint, unit tests, then every notebook executed and compared (nbval)
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
-	@$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
+test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook (about 2 minutes)
+	@echo "Unit tests"
+	@$(RUN) -m pytest -n 2 $(ARGS)
+	@echo "Notebooks: each executed, and its text compared with what is stored"
+	@$(RUN) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	  --nbval-sanitize-with tests/nbval_sanitize.cfg -n 2 --dist loadfile notebooks
+	@echo "All tests passed."
 
 lint: $(READY) ## ruff over code and notebooks: rules and format
-	@$(BIN)/ruff check -q .
-	@$(BIN)/ruff format -q --check . || { echo "Not formatted: run $(BIN)/ruff format"; exit 1; }
+	@$(RUN) -m ruff check -q .
+	@$(RUN) -m ruff format -q --check . || { echo "Not formatted: $(RUN) -m ruff format . repairs it."; exit 1; }
 
 images: $(READY) ## draw images/*.svg anew
-	@$(BIN)/python -m lecture_utils.plots
+	@$(RUN) -m lecture_utils.plots
 
 notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh kernel
-	@mkdir -p build && $(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level=ERROR \
-	  --ExecutePreprocessor.timeout=120 --ExecutePreprocessor.record_timing=False $(NOTEBOOKS) 2> build/execute.log \
+	@mkdir -p build && $(RUN) -m jupyter nbconvert --to notebook --execute --inplace --log-level=ERROR --coalesce-streams \
+	  --ExecutePreprocessor.timeout=120 --ExecutePreprocessor.record_timing=False \
+	  --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS) 2> build/execute.log \
 	  || { cat build/execute.log; exit 1; }
 
 parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
-	@$(BIN)/python -m lecture_utils.parity $(ARGS)
+	@$(RUN) -m lecture_utils.parity $(ARGS)
 
 # The versions with which parity is proved; each is unpacked beside the others and put first on the path.
 MATRIX ?= 4.48.3 4.57.6 5.0.0 5.24.0
-parity-matrix: $(READY) ## parity on old and new versions of transformers; writes tests/records/
-	@$(BIN)/python tests/parity_matrix.py $(MATRIX)
+parity-matrix: $(READY) ## parity on old and new versions of transformers, which it installs; writes tests/records/
+	@$(RUN) tests/parity_matrix.py $(MATRIX)
 
 # CUDA's libraries are left out of the lock: the wheel of torch names the ones it needs.
 TORCH ?= 2.13.0
@@ -85,5 +101,5 @@ lock: ## write requirements.txt anew from pyproject.toml (newest versions; torch
 	  grep -vE '^(nvidia-|cuda-|triton)|emscripten.$$' build/lock.txt; } > requirements.txt
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) build lecture_utils.egg-info .pytest_cache .ruff_cache
+	@rm -rf "$(VENV)" build lecture_utils.egg-info .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
