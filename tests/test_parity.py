@@ -112,6 +112,18 @@ def test_ignored_rope_scaling_fails(name):
         PROOFS[f"06 · RotaryEmbedding, {name}"].run(lambda x, positions: plain(positions, x.dtype))
 
 
+@pytest.mark.parametrize("width", [266, 256, 400], ids=["not-rounded", "rounded-down", "4H"])
+def test_a_wrong_width_is_a_difference_of_parameters(width):
+    right = llama.intermediate_size(100, multiple_of=16)
+    config = LlamaConfig(hidden_size=100, intermediate_size=right, num_attention_heads=2)
+    theirs = reference.LlamaMLP(reference.llama_config(config))
+    assert right == 272 and assert_matches(
+        llama.SwiGLU(100, right), theirs, torch.randn(2, 3, 100), kind="matmul", magnitudes=(1.0,)
+    )
+    with pytest.raises(AssertionError, match=r"gate_proj\.weight is .*, expected \(272, 100\)"):
+        assert_matches(llama.SwiGLU(100, width), theirs, torch.randn(2, 3, 100))
+
+
 def test_unstable_silu_fails_in_fp16():
     def unstable(x):
         return x / (1 + torch.exp(-x))
