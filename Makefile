@@ -101,5 +101,5 @@ lock: ## write requirements.txt anew from pyproject.toml (newest versions; torch
 	  grep -vE '^(nvidia-|cuda-|triton)|emscripten.$$' build/lock.txt; } > requirements.txt
 
 clean: ## remove the environment and everything that was built
-	@rm -rf "$(VENV)" build lecture_utils.egg-info .pytest_cache .ruff_cache
+	@rm -rf "$(VENV)" build lecture_utils.egg-info .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

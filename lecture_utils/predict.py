@@ -12,7 +12,7 @@ class Prediction(ipywidgets.VBox):
     """
 
     def __init__(self, question: str, options: list[str]) -> None:
-        if len(options) < 2:
+        if isinstance(options, str) or len(options) < 2:
             raise ValueError("a prediction needs at least two options to choose from")
         self.question, self.options = question, list(options)
         self._choice = ipywidgets.RadioButtons(

@@ -199,7 +199,7 @@ def test_layouts_give_equal_scores_once_the_rows_are_permuted():
     positions, frequencies = torch.arange(tokens) + 7, llama.inv_freq(d)
 
     def heads(weight):
-        return (x @ weight.T).unflatten(-1, (n_heads, d)).transpose(0, 1)  # [N, S, d]
+        return (x @ weight.T).unflatten(-1, (n_heads, d)).transpose(0, 1)[None]  # [B=1, N, S, d]
 
     q, k = (llama.apply_rope_interleaved(heads(w), positions, frequencies) for w in (w_q, w_k))
     cos, sin = (t.double() for t in llama.cos_sin(positions, frequencies))
@@ -215,3 +215,32 @@ def test_rms_after_the_norm_is_what_the_formula_says():
     mean_square = x.square().mean()
     expected = math.sqrt(mean_square / (mean_square + 1e-6))
     assert rms_norm(x).square().mean().sqrt().item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_interleaved_forms_agree_in_any_dtype_and_memory_layout():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 3, 8, 5, generator=generator).transpose(-1, -2)  # [2, 3, S=5, d=8], not contiguous
+    positions, frequencies = torch.tensor([0, 3, 9, 500, 7]), llama.inv_freq(8)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        pairs, numbers = (
+            form(x.to(dtype), positions, frequencies)
+            for form in (llama.apply_rope_interleaved, llama.apply_rope_complex)
+        )
+        assert pairs.dtype == numbers.dtype == dtype
+        torch.testing.assert_close(pairs, numbers)
+        torch.testing.assert_close(
+            pairs.float().norm(dim=-1), x.to(dtype).float().norm(dim=-1), rtol=1e-2, atol=0
+        )
+
+
+def test_dynamic_scaling_looks_at_this_text_only():
+    config = llama.LlamaConfig(
+        hidden_size=64,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+        rope_scaling={"rope_type": "dynamic", "factor": 2.0},
+    )
+    rotary, short = llama.RotaryEmbedding(config), torch.arange(100)
+    before = rotary(short)[0]
+    rotary(torch.arange(500))
+    assert torch.equal(rotary(short)[0], before)

@@ -1,6 +1,7 @@
 """The proof itself: every part passes it, every mistake fails it, and it says why."""
 
 import copy
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,9 @@ from torch import nn
 
 from lecture_utils import llama
 from lecture_utils.llama import LlamaConfig
-from lecture_utils.parity import assert_matches, formula, reference
+from lecture_utils.parity import ParityTable, assert_matches, formula, reference
 from lecture_utils.parity.compare import DTYPES
 from lecture_utils.parity.parts import ROPE_CONFIGS, proofs
-from lecture_utils.parity.tolerances import TOLERANCES
 
 PROOFS = {f"{proof.lesson} · {proof.name}": proof for proof in proofs()}
 TABLES = {}
@@ -30,11 +30,19 @@ def test_every_part_matches_its_reference(name):
     assert table_of(name).passed
 
 
+WITH_PRODUCTS = ("FeedForward", "SwiGLU", "up_proj", "far from 0")  # sums of many terms: 1e-5
+
+
 @pytest.mark.parametrize("name", PROOFS)
 def test_fp32_values_on_the_cpu_are_within_the_promised_bound(name):
-    bound = 1e-5 if PROOFS[name].options.get("kind") == "matmul" else 1e-6
     row = next(r for r in table_of(name).rows if (r.device, r.dtype) == ("cpu", "float32"))
-    assert row.value_error <= bound
+    assert row.value_error <= (1e-5 if any(word in name for word in WITH_PRODUCTS) else 1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in PROOFS if "RMSNorm" in n or n.startswith("06")])
+def test_rms_norm_and_rope_have_the_bits_of_hugging_face_in_every_dtype(name):
+    assert {r.dtype for r in table_of(name).rows} == {"float32", "bfloat16", "float16"}
+    assert all(r.value_error == 0 and not r.gradient_error for r in table_of(name).rows)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +56,6 @@ def test_fp32_values_on_the_cpu_are_within_the_promised_bound(name):
 def test_elementwise_parts_are_within_one_step_in_16_bits(name):
     rows = [r for r in table_of(name).rows if r.dtype != "float32"]
     assert len(rows) >= 2 and max(r.steps for r in rows) <= 1
-
-
-@pytest.mark.parametrize("name", [n for n in PROOFS if "RMSNorm" in n])
-def test_rms_norm_has_the_bits_of_hugging_face_in_every_dtype(name):
-    assert {r.dtype for r in table_of(name).rows} == {"float32", "bfloat16", "float16"}
-    assert all(r.value_error == r.gradient_error == 0 for r in table_of(name).rows)
 
 
 class AsModule(nn.Module):
@@ -277,8 +279,76 @@ def test_the_table_says_that_a_missing_gpu_is_not_a_pass():
         assert "absent, not passed" in str(table) and "absent, not passed" in table._repr_html_()
 
 
-def test_every_tolerance_has_a_reason():
-    assert all(tolerance.reason for tolerance in TOLERANCES.values())
+def test_who_is_off_is_told_apart():
+    # PyTorch takes the slope of the sigmoid from a rounded value; ours is nearer to float64.
+    row = next(r for r in table_of("05 · sigmoid").rows if (r.device, r.dtype) == ("cpu", "bfloat16"))
+    assert row.ours_off < row.theirs_off / 5
+
+
+def test_small_errors_just_above_the_tolerance_fail():
+    x = torch.randn(4, 8)
+    for factor, passes in ((1e-6 / 3, True), (1e-5, False)):
+        try:
+            assert_matches(
+                lambda x, f=factor: x + f * x.detach().square().mean().sqrt(),
+                lambda x: x * 1,
+                x,
+                dtypes=[torch.float32],
+                magnitudes=(1.0,),
+            )
+            assert passes
+        except AssertionError as error:
+            assert not passes, error
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda x: x.view(-1).view(x.shape) * 1, "nothing contiguous"),
+        (lambda x: x.squeeze() * 1, "only the first of the batch"),
+        (lambda x: x * 1 + 0 * torch.rand(1), "random state"),
+    ],
+)
+def test_cases_that_ordinary_inputs_do_not_show(wrong, words):
+    with pytest.raises(AssertionError, match=words):
+        assert_matches(wrong, lambda x: x * 1, torch.randn(3, 4), dtypes=[torch.float32])
+
+
+def test_frozen_and_shared_weights_are_differences():
+    theirs = reference.LlamaMLP(reference.llama_config(LlamaConfig(hidden_size=8, num_attention_heads=2)))
+    for change, words in (
+        (lambda part: part.up_proj.weight.requires_grad_(False), "up_proj.weight is .* frozen"),
+        (
+            lambda part: setattr(part.up_proj.weight, "data", part.gate_proj.weight.data),
+            "in the memory of gate",
+        ),
+    ):
+        ours = llama.SwiGLU(8, theirs.up_proj.out_features)
+        change(ours)
+        with pytest.raises(AssertionError, match=words):
+            assert_matches(ours, theirs, torch.randn(2, 3, 8))
+
+
+def test_the_command_says_which_part_differs_and_writes_its_rows(monkeypatch, capsys, tmp_path):
+    from lecture_utils.parity import __main__ as command
+    from lecture_utils.parity import parts
+
+    right = PROOFS["05 · relu"]
+    wrong = replace(right, name="wrong relu", ours=lambda x: x * 1)
+    file = tmp_path / "rows.json"
+    monkeypatch.setattr("sys.argv", ["parity", "--json", str(file)])
+    monkeypatch.setattr(parts, "proofs", lambda: [right])
+    assert command.main() == 0 and "rows equal" in capsys.readouterr().out
+    monkeypatch.setattr(parts, "proofs", lambda: [right, wrong])
+    assert command.main() == 1
+    out = capsys.readouterr().out
+    assert "wrong relu" in out and "1 parts differ" in out
+    passed = {row["part"]: row["passed"] for row in json.loads(file.read_text())}
+    assert passed == {"05 · relu": True, "05 · wrong relu": False}
+
+
+def test_a_table_without_rows_is_no_pass():
+    assert not ParityTable("nothing", []).passed
 
 
 def test_formulas_are_computed_in_float64():
@@ -319,6 +389,8 @@ class Edited(llama.RMSNorm):
             torch.set_grad_enabled(False)
         if self.change == "other-in-eval-mode" and not self.training:
             return super().forward(x) * 1.1
+        if self.change == "gradient-cut-in-eval-mode" and not self.training:
+            return super().forward(x).detach() + 0 * super().forward(x)
         if self.change == "other-without-gradient" and not x.requires_grad:
             return super().forward(x) * 1.1
         if self.change == "absolute-weight":
@@ -347,8 +419,9 @@ class _Through(torch.autograd.Function):
         ("weight-kept-from-first-call", "output at"),
         ("one-output-buffer", "changes when the part is called again"),
         ("gradients-switched-off", "gradients are switched off"),
-        ("other-in-eval-mode", "in eval mode"),
-        ("other-without-gradient", "without gradients"),
+        ("other-in-eval-mode", "output in eval mode"),
+        ("gradient-cut-in-eval-mode", "gradient of input 0 in eval mode"),
+        ("other-without-gradient", "output without gradients"),
         ("absolute-weight", "output at"),
     ],
 )
@@ -411,6 +484,20 @@ def _turning(frequencies, kept=None):
     return build
 
 
+class KeepsTheLongest(nn.Module):
+    """Dynamic scaling that never shrinks back: right for every text that is longer than those before."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config, self.longest = config, 0
+
+    def forward(self, x, positions):
+        self.longest = max(self.longest, int(positions.max()))
+        longest = torch.cat((positions.flatten(), torch.tensor([self.longest], device=positions.device)))
+        cos, sin = llama.cos_sin(positions, llama.rope_frequencies(self.config, longest))
+        return cos.to(x.dtype), sin.to(x.dtype)
+
+
 def _changed(**numbers):
     """Frequencies of a config with some numbers hard-coded."""
 
@@ -430,6 +517,7 @@ def _changed(**numbers):
         (_turning(llama.rope_frequencies), True),
         (_turning(llama.rope_frequencies, kept="first"), False),
         (_turning(llama.rope_frequencies, kept="length"), False),
+        (KeepsTheLongest, False),
         (_turning(_changed(rope_theta=500000.0)), False),
         (_turning(_changed(head_dim=64)), False),
         (_turning(_changed(factor=4.0)), False),
@@ -442,6 +530,7 @@ def _changed(**numbers):
         "right",
         "kept-from-first-call",
         "kept-by-length",
+        "keeps-the-longest",
         "theta",
         "head-dim",
         "factor",

@@ -18,9 +18,9 @@ def test_the_choice_is_compared_with_the_answer(capsys):
     prediction = question()
     prediction._choice.value = "this"
     prediction.reveal("this")
+    assert "You said the same." in capsys.readouterr().out
     prediction.reveal("that")
-    out = capsys.readouterr().out
-    assert "You said the same." in out and "You said: this." in out
+    assert "You said: this." in capsys.readouterr().out
 
 
 def test_a_viewer_without_widgets_sees_the_question_as_text():

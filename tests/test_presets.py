@@ -23,6 +23,40 @@ TOTALS = {
 }
 
 
+# rope_theta, rms_norm_eps, max_position_embeddings, factor of llama3 scaling: no parameter count shows them.
+NUMBERS = {
+    "Llama-2": (1e4, 1e-5, 4096, None),
+    "Llama-3-": (5e5, 1e-5, 8192, None),
+    "Llama-3.1": (5e5, 1e-5, 131072, 8.0),
+    "Llama-3.2": (5e5, 1e-5, 131072, 32.0),
+    "SmolLM2": (1e5, 1e-5, 8192, None),
+    "TinyLlama": (1e4, 1e-5, 2048, None),
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_numbers_that_do_not_change_the_parameter_count(name):
+    config, (family,) = PRESETS[name], [family for family in NUMBERS if name.startswith(family)]
+    theta, eps, length, factor = NUMBERS[family]
+    assert (config.rope_theta, config.rms_norm_eps) == (theta, eps)
+    assert config.max_position_embeddings == length
+    if factor is None:
+        assert config.rope_scaling is None
+    else:
+        assert config.rope_scaling == {
+            "rope_type": "llama3",
+            "factor": factor,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        }
+
+
+def test_defaults_are_those_of_hugging_face(tmp_path):
+    reference.HFLlamaConfig().save_pretrained(tmp_path)
+    assert LlamaConfig.from_pretrained(tmp_path) == LlamaConfig()
+
+
 def test_every_preset_has_a_total():
     assert TOTALS.keys() == PRESETS.keys()
 

@@ -1,5 +1,7 @@
 """Bad input to every public function and class: one sentence that names the argument."""
 
+import re
+
 import pytest
 import torch
 
@@ -30,6 +32,7 @@ CASES = {
     "RMSNorm": [
         (lambda: llama.RMSNorm(8.0), "hidden_size", "positive integer"),
         (lambda: llama.RMSNorm(8, eps=-1e-6), "eps", "above 0"),
+        (lambda: llama.RMSNorm(8, eps=float("inf")), "eps", "finite"),
         (lambda: llama.RMSNorm(8)(x[..., :1]), "hidden_states", "8 features"),
         (lambda: llama.RMSNorm(8)(torch.tensor(1.0)), "hidden_states", "8 features"),
         (lambda: llama.RMSNorm(8)([1.0] * 8), "hidden_states", "must be a tensor, not list"),
@@ -49,6 +52,7 @@ CASES = {
         (lambda: llama.intermediate_size(0, 256), "hidden_size", "positive integer"),
         (lambda: llama.intermediate_size(4096, 0), "multiple_of", "positive integer"),
         (lambda: llama.intermediate_size(4096, 256, 0), "multiplier", "above 0"),
+        (lambda: llama.intermediate_size(1, 256, 0.1), "multiplier", "positive integer"),
     ],
     "inv_freq": [
         (lambda: llama.inv_freq(7), "head_dim", "even"),
@@ -62,6 +66,7 @@ CASES = {
         (lambda: llama.dynamic_scaling(2, 1e4, 2.0, 10, 5), "head_dim", "above 2"),
         (lambda: llama.dynamic_scaling(8, 1e4, 2.0, 10, 0), "max_position_embeddings", "positive integer"),
         (lambda: llama.dynamic_scaling(8, 1e4, 2.0, 0, 5), "seq_len", "positive integer"),
+        (lambda: llama.dynamic_scaling(8, 1e4, 2.0, ints, 5), "seq_len", "one integer"),
         (lambda: llama.dynamic_scaling(8, 1e4, -1, 10, 5), "factor", "above 0"),
     ],
     "llama3_scaling": [
@@ -87,6 +92,7 @@ CASES = {
     "RotaryEmbedding": [
         (lambda: llama.RotaryEmbedding(LlamaConfig())(x), "positions", "integers"),
         (lambda: llama.RotaryEmbedding({"head_dim": 8}), "config", "LlamaConfig"),
+        (lambda: llama.RotaryEmbedding(LlamaConfig())(ints, torch.int64), "dtype", "floating-point dtype"),
     ],
     "rotate_half": [
         (lambda: llama.rotate_half(x[..., :7]), "x", "even"),
@@ -98,6 +104,8 @@ CASES = {
         (lambda: llama.apply_rope(q.bfloat16(), k, cos, sin), "q", "cast cos and sin"),
         (lambda: llama.apply_rope(q[..., :7], k, cos, sin), "q", "even"),
         (lambda: llama.apply_rope(q, k, cos, ints), "sin", "floating-point"),
+        (lambda: llama.apply_rope(q, k, cos[None, None], sin[None, None]), "cos", "[S, d] or [B, S, d]"),
+        (lambda: llama.apply_rope(q, k, cos.expand(5, 3, 8), sin), "cos", "[S, d] or [B, S, d]"),
     ],
     "apply_rope_interleaved": [
         (lambda: llama.apply_rope_interleaved(x, ints, llama.inv_freq(6)), "x", "6 features"),
@@ -124,9 +132,13 @@ CASES = {
         (lambda: LlamaConfig(vocab_size=0), "vocab_size", "positive integer"),
         (lambda: LlamaConfig(rms_norm_eps=0), "rms_norm_eps", "above 0"),
         (lambda: LlamaConfig(rope_theta="1e4"), "rope_theta", "above 0"),
+        (lambda: LlamaConfig(rope_scaling="linear"), "rope_scaling", "must be a dict, not str"),
+        (lambda: LlamaConfig(tie_word_embeddings="no"), "tie_word_embeddings", "must be a bool"),
+        (lambda: LlamaConfig.from_dict([]), "values", "must be a dict"),
     ],
     "Prediction": [
         (lambda: Prediction("?", ["yes"]), "options", "two"),
+        (lambda: Prediction("?", "yes"), "options", "two"),
         (lambda: Prediction("?", ["yes", "no"]).reveal("perhaps"), "answer", "one of the options"),
     ],
 }  # fmt: skip
@@ -147,5 +159,5 @@ def test_bad_input_gets_one_sentence_that_names_the_argument(call, argument, wor
     with pytest.raises((TypeError, ValueError)) as error:
         call()
     sentence = str(error.value)
-    assert argument in sentence and words in sentence
+    assert re.search(rf"\b{argument}\b", sentence) and words in sentence
     assert "\n" not in sentence and len(sentence) < 200

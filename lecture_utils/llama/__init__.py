@@ -1,4 +1,8 @@
-"""The model, one part a file, in the order of the lessons. Imports nothing but torch."""
+"""The parts of the model, one a file, in the order of the lessons. Imports nothing but torch.
+
+Every function and constructor answers bad input with a TypeError or ValueError: one sentence that
+names the argument.
+"""
 
 from .activations import gelu, leaky_relu, relu, sigmoid, silu, silu_grad, swish, tanh
 from .config import LlamaConfig

@@ -1,8 +1,8 @@
 """Activation functions by their formulas, SiLU first: the one that Llama's gate uses.
 
-Each works in fp32 (float64 for a float64 input) and rounds once, to the dtype of its input, as
-PyTorch's fused kernels do. The layers use `torch.nn.functional.silu`: the same numbers in one pass
-over memory.
+Those with an exponential work in fp32 (float64 for a float64 input) and round once, to the dtype of
+their input, as PyTorch's fused kernels do. The layers use `torch.nn.functional.silu`: equal up to a
+rounding, in one pass over memory.
 """
 
 import math

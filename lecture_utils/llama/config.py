@@ -10,7 +10,9 @@ from . import expect
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """The shape of a Llama. Field names, meanings and defaults are those of `transformers.LlamaConfig`.
+    """The shape of a Llama. Fields and defaults are those of the `config.json` of transformers 4.
+
+    (transformers 5 keeps `rope_theta` and `rope_scaling` in one field; `from_dict` reads both.)
 
     Args:
         vocab_size: V, number of token ids.
@@ -61,12 +63,12 @@ class LlamaConfig:
             "max_position_embeddings",
         ):
             expect.positive_int(name, getattr(self, name))
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is not divisible by "
+                f"num_attention_heads {self.num_attention_heads}"
+            )
         if self.head_dim is None:
-            if self.hidden_size % self.num_attention_heads:
-                raise ValueError(
-                    f"hidden_size {self.hidden_size} is not divisible by "
-                    f"num_attention_heads {self.num_attention_heads}: give head_dim"
-                )
             object.__setattr__(self, "head_dim", self.hidden_size // self.num_attention_heads)
         expect.positive_int("head_dim", self.head_dim, even=True)  # RoPE turns pairs
         if self.num_attention_heads % self.num_key_value_heads:
@@ -76,6 +78,10 @@ class LlamaConfig:
             )
         expect.above_zero("rms_norm_eps", self.rms_norm_eps)
         expect.above_zero("rope_theta", self.rope_theta)
+        if self.rope_scaling is not None:
+            expect.instance("rope_scaling", self.rope_scaling, dict)
+        for name in ("tie_word_embeddings", "attention_bias", "mlp_bias"):
+            expect.instance(name, getattr(self, name), bool)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "LlamaConfig":
@@ -84,6 +90,7 @@ class LlamaConfig:
         Raises:
             ValueError: the file describes another model family or another activation.
         """
+        expect.instance("values", values, dict)
         family = values.get("model_type", "llama")
         if family != "llama":
             raise ValueError(f"model_type is {family!r}: only 'llama' can be read")

@@ -3,6 +3,8 @@
 The notebooks show the same classes and functions without these calls, and without docstrings.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -15,9 +17,9 @@ def positive_int(name: str, value: int, even: bool = False) -> None:
 
 
 def above_zero(name: str, value: float) -> None:
-    """Raises ValueError unless `value` is a number above 0."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        raise ValueError(f"{name} must be a number above 0, not {value!r}")
+    """Raises ValueError unless `value` is a finite number above 0."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a finite number above 0, not {value!r}")
 
 
 def instance(name: str, value: object, kind: type) -> None:
@@ -32,6 +34,12 @@ def floating(name: str, value: Tensor) -> None:
         raise TypeError(f"{name} must be a tensor, not {type(value).__name__}")
     if not value.is_floating_point():
         raise TypeError(f"{name} must be a floating-point tensor, not {value.dtype}")
+
+
+def floating_dtype(name: str, value: torch.dtype) -> None:
+    """Raises TypeError unless `value` is a floating-point dtype."""
+    if not isinstance(value, torch.dtype) or not value.is_floating_point:
+        raise TypeError(f"{name} must be a floating-point dtype, not {value!r}")
 
 
 def features(name: str, value: Tensor, size: int) -> None:
@@ -73,7 +81,8 @@ def turns(name: str, x: Tensor, cos: Tensor, sin: Tensor) -> None:
     even_features(name, x)
     for angle_name, angle in (("cos", cos), ("sin", sin)):
         floating(angle_name, angle)
-        if x.dim() < 3 or angle.shape[-2:] != x.shape[-2:]:
+        fits = angle.shape[-2:] == x.shape[-2:] and angle.dim() in (2, 3)
+        if x.dim() != 4 or not fits or (angle.dim() == 3 and len(angle) not in (1, len(x))):
             raise ValueError(
                 f"{name} must be [B, heads, S, d] and {angle_name} [S, d] or [B, S, d]; "
                 f"their shapes are {list(x.shape)} and {list(angle.shape)}"

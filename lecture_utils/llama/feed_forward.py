@@ -90,4 +90,5 @@ def intermediate_size(hidden_size: int, multiple_of: int, multiplier: float = 1.
     expect.positive_int("multiple_of", multiple_of)
     expect.above_zero("multiplier", multiplier)
     size = int(multiplier * int(8 * hidden_size / 3))
+    expect.positive_int("hidden_size · 8/3 · multiplier, cut to an integer,", size)
     return multiple_of * ((size + multiple_of - 1) // multiple_of)

@@ -66,7 +66,9 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, hidden_states: Tensor) -> Tensor:
-        """`hidden_states` [..., H] in, the same shape and dtype out.
+        """`hidden_states` [..., H] in, the same shape out, in the dtype of input and weight.
+
+        (fp32, if only one of the two is in 16 bits, as with `LlamaRMSNorm`.)
 
         Raises:
             TypeError: not a floating-point tensor.

@@ -100,4 +100,4 @@ PRESETS: dict[str, LlamaConfig] = {
         **_LLAMA_3_2,
     ),
 }
-"""Configs of published models, by name, smallest family first."""
+"""Configs of published models, by name."""

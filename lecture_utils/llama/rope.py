@@ -55,8 +55,9 @@ def apply_rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, 
         q, k: turned, same shapes.
 
     Raises:
-        ValueError: another number of features or tokens, or another dtype. Without this check a wrong
-            axis would broadcast and a wrong dtype would silently turn the output into fp32.
+        TypeError: not floating-point tensors.
+        ValueError: another number of features or tokens, another batch, or another dtype. Without
+            this check a wrong axis would broadcast, and a wrong dtype would turn the output into fp32.
     """
     expect.turns("q", q, cos, sin)
     expect.turns("k", k, cos, sin)
@@ -72,7 +73,8 @@ class RotaryEmbedding(nn.Module):
     Args:
         config: `head_dim`, `rope_theta`, `rope_scaling` and `max_position_embeddings` are used.
 
-    Same job as `LlamaRotaryEmbedding`.
+    Same job as `LlamaRotaryEmbedding`, from the positions of this call alone. (With the dynamic rule
+    Hugging Face's keeps the stretch of a longer text before, until one within the trained length comes.)
     """
 
     def __init__(self, config: LlamaConfig) -> None:
@@ -82,6 +84,7 @@ class RotaryEmbedding(nn.Module):
 
     def forward(self, positions: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
         """`positions` [S] or [B, S] in; cos and sin out, [S, d] or [B, S, d], rounded to `dtype` last."""
+        expect.floating_dtype("dtype", dtype)
         cos, sin = cos_sin(positions, rope_frequencies(self.config, positions))
         return cos.to(dtype), sin.to(dtype)
 
@@ -110,6 +113,7 @@ def rotation_matrix(position: int, inv_freq: Tensor) -> Tensor:
 
 def apply_rope_interleaved(x: Tensor, positions: Tensor, inv_freq: Tensor) -> Tensor:
     """Turn pairs (2i, 2i + 1) of x [..., S, d] by `positions` [S], pair by pair."""
+    expect.floating("inv_freq", inv_freq)
     expect.features("x", x, 2 * inv_freq.shape[-1])
     expect.integers("positions", positions)
     angles = positions[..., None].float() * inv_freq.float()
@@ -119,6 +123,7 @@ def apply_rope_interleaved(x: Tensor, positions: Tensor, inv_freq: Tensor) -> Te
 
 def apply_rope_complex(x: Tensor, positions: Tensor, inv_freq: Tensor) -> Tensor:
     """The same turn as `apply_rope_interleaved`, each pair read as one complex number times e^{iθ}."""
+    expect.floating("inv_freq", inv_freq)
     expect.features("x", x, 2 * inv_freq.shape[-1])
     expect.integers("positions", positions)
     angles = positions[..., None].float() * inv_freq.float()

@@ -50,7 +50,7 @@ def dynamic_scaling(
             result is on); up to `max_position_embeddings` nothing changes.
         max_position_embeddings: longest text of training, in tokens.
 
-    Source: Peng et al., "YaRN", 2023, section 3.1 and appendix B.
+    Source: Peng et al., "YaRN", 2023, section 3.3; the formula with a factor is Hugging Face's.
     """
     expect.positive_int("head_dim", head_dim, even=True)
     expect.above_zero("base", base)
@@ -60,6 +60,8 @@ def dynamic_scaling(
         raise ValueError("head_dim must be above 2: with one pair there is no slower one to stretch")
     if not isinstance(seq_len, Tensor):
         expect.positive_int("seq_len", seq_len)
+    elif seq_len.numel() != 1 or seq_len.is_floating_point():
+        raise ValueError(f"seq_len must be one integer; its shape is {list(seq_len.shape)}, {seq_len.dtype}")
     # The base is computed as a tensor in fp32, as Hugging Face does: at position 30000 it shows.
     longest = torch.as_tensor(seq_len).clamp(min=max_position_embeddings)
     growth = factor * longest / max_position_embeddings - (factor - 1)

@@ -7,6 +7,9 @@ import sys
 
 import torch
 
+from .compare import ParityError
+from .tolerances import TOLERANCES
+
 
 def main() -> int:
     """Run every proof; print the tables and, with --json, write the rows to a file."""
@@ -14,12 +17,11 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write the rows to FILE as well")
     arguments = parser.parse_args()
 
-    import transformers  # here, not above: --help needs neither
-
+    from . import reference  # here, not above: --help needs no transformers
     from .parts import proofs
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
-    print(f"torch {torch.__version__} · transformers {transformers.__version__} · {device}\n")
+    print(f"torch {torch.__version__} · transformers {reference.version} · {device}\n")
     rows, failed, note = [], 0, ""
     for proof in proofs():
         try:
@@ -27,9 +29,14 @@ def main() -> int:
             note = table.note
             rows += table.as_dicts()
             print(table.text, end="\n\n")
-        except AssertionError as error:
+        except ParityError as error:
             failed += 1
+            rows += error.table.as_dicts()
             print(error, end="\n\n")
+    print("What is allowed, and why:")
+    for (kind, dtype), allowed in TOLERANCES.items():
+        name = str(dtype).removeprefix("torch.")
+        print(f"  {kind:12} {name:9} {allowed.values:7.1e} {allowed.gradients:7.1e}  {allowed.reason}")
     if note:
         print(note)
     if arguments.json:

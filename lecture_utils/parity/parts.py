@@ -29,7 +29,7 @@ class Proof:
     def run(self, ours: Part | None = None, **options: Any) -> ParityTable:
         """The table; `ours` and `options` replace what is held against the reference."""
         options = {"title": f"{self.lesson} · {self.name}", **self.options, **options}
-        return assert_matches(ours or self.ours, self.theirs, *self.inputs, **options)
+        return assert_matches(self.ours if ours is None else ours, self.theirs, *self.inputs, **options)
 
 
 def _named_sequential(hidden_size: int, intermediate_size: int) -> nn.Module:
@@ -54,6 +54,7 @@ def _rope(config: LlamaConfig) -> Callable[[Tensor, Tensor, Tensor], tuple[Tenso
 
 
 _ROPE = LlamaConfig(hidden_size=256, num_attention_heads=4, max_position_embeddings=64, rope_theta=500000.0)
+_OTHER = replace(_ROPE, head_dim=48, rope_theta=10000.0)  # head_dim is not hidden_size / heads
 _LLAMA3 = {
     "rope_type": "llama3",
     "factor": 32.0,
@@ -72,12 +73,15 @@ _LLAMA3_OTHER = {
 # Every rule, and every number of a rule with two values, so that a constant in its place shows.
 ROPE_CONFIGS: dict[str, LlamaConfig] = {
     "default": _ROPE,
-    "default, head_dim 48": replace(_ROPE, head_dim=48, rope_theta=10000.0),
+    "default, other numbers": _OTHER,
     "linear": replace(_ROPE, rope_scaling={"rope_type": "linear", "factor": 4.0}),
-    "linear, factor 2.5": replace(_ROPE, rope_scaling={"rope_type": "linear", "factor": 2.5}),
+    "linear, other numbers": replace(_OTHER, rope_scaling={"rope_type": "linear", "factor": 2.5}),
     "dynamic": replace(_ROPE, rope_scaling={"rope_type": "dynamic", "factor": 2.0}),
+    "dynamic, other numbers": replace(
+        _OTHER, rope_scaling={"rope_type": "dynamic", "factor": 3.0}, max_position_embeddings=128
+    ),
     "llama3": replace(_ROPE, rope_scaling=_LLAMA3, max_position_embeddings=131072),
-    "llama3, other numbers": replace(_ROPE, rope_scaling=_LLAMA3_OTHER, max_position_embeddings=131072),
+    "llama3, other numbers": replace(_OTHER, rope_scaling=_LLAMA3_OTHER, max_position_embeddings=131072),
 }
 
 
@@ -134,6 +138,12 @@ def proofs() -> list[Proof]:
               reference.LlamaMLP(reference.llama_config(biased_config)), (tokens,),
               {"kind": "matmul", "formula": formula.swiglu, **small}),
     ]  # fmt: skip
+    # A step of decoding has one token a text, and a layer may be given a text without a batch.
+    for proof in [
+        row for row in rows if row.name in ("LayerNorm", "RMSNorm, eps 1e-06", "FeedForward", "SwiGLU")
+    ]:
+        rows.append(replace(proof, name=f"{proof.name}, one token", inputs=(tokens[:, :1],)))
+        rows.append(replace(proof, name=f"{proof.name}, no batch", inputs=(tokens[0],)))
     for name in ("sigmoid", "tanh", "relu", "leaky_relu", "gelu", "silu"):
         saturating = name in ("sigmoid", "tanh")
         part = (getattr(llama, name), reference.ACT2FN[name], (tokens,))
@@ -144,7 +154,8 @@ def proofs() -> list[Proof]:
         rows.append(Proof("05", f"{name}, large inputs", *part, options))
     for name, config in ROPE_CONFIGS.items():
         theirs = reference.LlamaRotaryEmbedding(reference.llama_config(config))
-        for text, places in (("", positions), (", short text", short)):
+        # The longest position is in the last row of one, and in the first row of the other.
+        for text, places in (("", positions), (", short text", short.flip(0))):
             rows.append(
                 Proof("06", f"RotaryEmbedding, {name}{text}", _rotary(config), theirs,
                       (randn(2, 7, 1), places), {"kind": "exact"})
@@ -158,10 +169,12 @@ def proofs() -> list[Proof]:
               {"kind": "exact", "formula": formula.apply_rope, "magnitudes": (1.0, 0.1, 30.0)}),
     ]  # fmt: skip
     for name in ("default", "llama3"):
-        config = ROPE_CONFIGS[name]
-        inputs = (randn(2, 6, 7, 64), randn(2, 3, 7, 64), positions)
-        theirs = reference.LlamaRope(config)
-        rows.append(
-            Proof("06", f"RoPE from positions, {name}", _rope(config), theirs, inputs, {"kind": "exact"})
-        )
+        rope, theirs = _rope(ROPE_CONFIGS[name]), reference.LlamaRope(ROPE_CONFIGS[name])
+        q, k = randn(2, 6, 7, 64), randn(2, 3, 7, 64)
+        for text, inputs in (
+            ("", (q, k, positions)),
+            (", one token", (q[:, :, :1], k[:, :, :1], positions[:, 4:5])),
+        ):
+            name_here = f"RoPE from positions, {name}{text}"
+            rows.append(Proof("06", name_here, rope, theirs, inputs, {"kind": "exact"}))
     return rows

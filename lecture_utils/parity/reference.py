@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig as HFLlamaConfig
 from transformers import LlamaForCausalLM
+from transformers import __version__ as version
 from transformers.activations import ACT2FN
 from transformers.models.llama.modeling_llama import (
     LlamaMLP,
@@ -32,6 +33,7 @@ __all__ = [
     "llama_config",
     "num_parameters",
     "rotate_half",
+    "version",
 ]
 
 

@@ -1,8 +1,8 @@
 """Runs one implementation on hostile weights and inputs, and collects what came out and what flowed back.
 
-Nothing is shared: every run has its own copies, so that a part which writes into its inputs or
-weights cannot change what the other one sees. Ours is also called more than once, on other data in
-between, since a cache that is filled in the first call would be right in a proof that calls once.
+Modules, weights and inputs are copied, so that a part which writes into them cannot change what the
+other one sees. (Functions are called as they are.) Ours is one copy for all cases, and is called on
+other data in between: what it keeps from one call to the next would be right in a proof that calls once.
 """
 
 import copy
@@ -22,12 +22,25 @@ class Difference(Exception):
 
 
 def name_of(part: Part) -> str:
-    """The name of a module's class, or of a function."""
-    return type(part).__name__ if isinstance(part, nn.Module) else getattr(part, "__name__", "function")
+    """The name of a function, or of the class of a module or another callable."""
+    return getattr(part, "__name__", type(part).__name__)
 
 
 def _parameters(part: Part) -> dict[str, nn.Parameter]:
     return dict(part.named_parameters()) if isinstance(part, nn.Module) else {}
+
+
+def _described(part: Part) -> dict[str, str]:
+    """What a parameter is, by name: its shape, whether it is frozen, and whose memory it shares."""
+    described, owners = {}, {}
+    for name, parameter in _parameters(part).items():
+        owner = owners.setdefault(parameter.untyped_storage().data_ptr(), name)
+        described[name] = str(tuple(parameter.shape))
+        if not parameter.requires_grad:
+            described[name] += " frozen"
+        if owner != name and parameter.numel():
+            described[name] += f" in the memory of {owner}"
+    return described
 
 
 def hostile_weights(ours: Part, theirs: Part, seed: int) -> dict[str, Tensor]:
@@ -36,25 +49,31 @@ def hostile_weights(ours: Part, theirs: Part, seed: int) -> dict[str, Tensor]:
     Matrices are scaled up, biases are not 0, and weights of norms are around 1 or −1: a module as it
     is initialised hides most mistakes.
     """
-    shapes = {name: tuple(p.shape) for name, p in _parameters(theirs).items()}
-    our_shapes = {name: tuple(p.shape) for name, p in _parameters(ours).items()}
-    if shapes != our_shapes:
-        names = sorted(n for n in shapes.keys() | our_shapes.keys() if shapes.get(n) != our_shapes.get(n))
+    ours_by_name, theirs_by_name = _described(ours), _described(theirs)
+    if theirs_by_name != ours_by_name:
+        names = sorted(theirs_by_name.keys() | ours_by_name.keys())
         differences = [
-            f"{n} is {our_shapes.get(n, 'absent')}, expected {shapes.get(n, 'absent')}" for n in names
+            f"{name} is {ours_by_name.get(name, 'absent')}, expected {theirs_by_name.get(name, 'absent')}"
+            for name in names
+            if ours_by_name.get(name) != theirs_by_name.get(name)
         ]
         raise Difference(f"parameters of {name_of(ours)}: {'; '.join(differences)}")
     generator = torch.Generator().manual_seed(seed)
     weights = {}
-    for name, shape in shapes.items():
-        noise = torch.randn(shape, generator=generator)
+    for name, parameter in _parameters(theirs).items():
+        noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
             weights[name] = 0.5 * noise
-        elif len(shape) <= 1:
-            weights[name] = (1 + 0.3 * noise) * torch.where(torch.arange(noise.numel()) % 4 == 1, -1, 1)
+        elif noise.dim() <= 1:
+            sign = torch.where(torch.arange(noise.numel()) % 4 == 1, -1, 1)
+            weights[name] = (1 + 0.3 * noise) * sign.reshape(noise.shape)
         else:
-            weights[name] = noise * 2 / shape[-1] ** 0.5
+            weights[name] = noise * 2 / noise.shape[-1] ** 0.5
     return weights
+
+
+ONE_OF_BATCH = "only the first of the batch"
+NOT_CONTIGUOUS = "nothing contiguous"
 
 
 def cases(inputs: Sequence[Tensor], magnitudes: Sequence[float]) -> Iterator[tuple[str, list[Tensor]]]:
@@ -62,9 +81,9 @@ def cases(inputs: Sequence[Tensor], magnitudes: Sequence[float]) -> Iterator[tup
     for magnitude in magnitudes:
         yield f"inputs × {magnitude:g}", [x * magnitude if x.is_floating_point() else x for x in inputs]
     yield "inputs all 0", [x * 0 if x.is_floating_point() else x for x in inputs]
-    yield "inputs not contiguous", [strided(x) for x in inputs]
-    if all(x.dim() and len(x) == len(inputs[0]) > 1 for x in inputs):
-        yield "only the first of the batch", [x[:1] for x in inputs]
+    yield NOT_CONTIGUOUS, [strided(x) for x in inputs]
+    if all(x.dim() > 1 and len(x) == len(inputs[0]) > 1 for x in inputs):
+        yield ONE_OF_BATCH, [x[:1] for x in inputs]
 
 
 def strided(x: Tensor) -> Tensor:
@@ -75,18 +94,31 @@ def strided(x: Tensor) -> Tensor:
     return x.permute(*order).contiguous().permute(*order)
 
 
-def run_theirs(part: Part, weights, inputs, device: str, dtype: torch.dtype, seed: int) -> Results:
-    """Outputs and gradients of a copy of the reference."""
+def prepared(part: Part, weights, device: str, dtype: torch.dtype) -> Part:
+    """A copy of `part` with these weights, on this device and in this dtype; a function as it is."""
+    if not isinstance(part, nn.Module):
+        return part
+    # Only parameters are cast: `.to(dtype)` would round the buffer `inv_freq` of a Llama as well.
+    part = copy.deepcopy(part).to(device).train()
+    for name, parameter in part.named_parameters():
+        parameter.data = weights[name].to(device, dtype, copy=True)
+        parameter.requires_grad_()
+    return part
+
+
+def run_theirs(part: Part, inputs, device: str, dtype: torch.dtype, seed: int, back=None) -> Results:
+    """Outputs and gradients of the reference; `back` rearranges the gradients that are sent back."""
     with torch.inference_mode(False), torch.enable_grad():
-        part = _with_weights(part, weights, device, dtype)
         leaves = [_leaf(x, device, dtype) for x in inputs]
-        return _differentiate(part(*leaves), leaves, _parameters(part), seed)
+        results = _differentiate(part(*leaves), leaves, _parameters(part), seed, back=back)
+        # What ours must give when nobody asks for gradients, too.
+        outputs = [(n, t) for n, t in results.items() if not n.startswith("gradient")]
+        return results | {f"{name} without gradients": t for name, t in outputs}
 
 
-def run_ours(part: Part, weights, inputs, device: str, dtype: torch.dtype, seed: int) -> Results:
-    """Outputs and gradients of a copy of ours; raises Difference if it has a side effect or a memory."""
+def run_ours(part: Part, inputs, device: str, dtype: torch.dtype, seed: int, back=None) -> Results:
+    """Outputs and gradients of ours; raises Difference if it has a side effect."""
     with torch.inference_mode(False), torch.enable_grad():
-        part = _with_weights(part, weights, device, dtype)
         parameters = _parameters(part)
         leaves = [_leaf(x, device, dtype) for x in inputs]
         others = [_leaf(_other(x), device, dtype) for x in inputs]
@@ -98,7 +130,7 @@ def run_ours(part: Part, weights, inputs, device: str, dtype: torch.dtype, seed:
             part(*others)
             for parameter in parameters.values():
                 parameter.neg_()
-        data = (*leaves, *parameters.values())
+        data, random_state = (*leaves, *parameters.values()), torch.get_rng_state()
         before = [x.detach().clone() for x in data]
         outputs = part(*leaves)
         _expect_unchanged(data, before)
@@ -108,15 +140,14 @@ def run_ours(part: Part, weights, inputs, device: str, dtype: torch.dtype, seed:
             raise Difference("an output changes when the part is called again: is its memory used twice?")
         if not torch.is_grad_enabled():
             raise Difference("gradients are switched off after the call, for everybody")
-        results = _differentiate(outputs, leaves, parameters, seed)
+        results = _differentiate(outputs, leaves, parameters, seed, back=back)
         _expect_unchanged(data, before)
-        if isinstance(part, nn.Module):
-            part.eval()
+        if not torch.equal(random_state, torch.get_rng_state()):
+            raise Difference("the part uses or sets the global random state")
         with torch.no_grad():
-            again = part(*(x.detach() for x in leaves))
-        if not _alike(_tensors(again), first):
-            raise Difference("outputs are others in eval mode without gradients")
-        return results
+            again = _tensors(part(*(x.detach() for x in leaves)))
+        names = [name for name in results if not name.startswith("gradient")]
+        return results | {f"{name} without gradients": t.cpu() for name, t in zip(names, again, strict=True)}
 
 
 def run_formula(formula, weights, inputs, dtype: torch.dtype, seed: int) -> Results:
@@ -131,28 +162,16 @@ def run_formula(formula, weights, inputs, dtype: torch.dtype, seed: int) -> Resu
         return _differentiate(formula(parameters, *leaves), leaves, parameters, seed, rounded_to=dtype)
 
 
-def _with_weights(part: Part, weights, device: str, dtype: torch.dtype) -> Part:
-    if not isinstance(part, nn.Module):
-        return part
-    # Only parameters are cast: `.to(dtype)` would round the buffer `inv_freq` of a Llama as well.
-    part = copy.deepcopy(part).to(device)
-    for name, parameter in part.named_parameters():
-        parameter.data = weights[name].to(device, dtype, copy=True)
-        parameter.requires_grad_()
-    return part
-
-
 def _leaf(x: Tensor, device: str, dtype: torch.dtype) -> Tensor:
-    if not x.is_floating_point():
-        return x.to(device, copy=True)
-    return x.detach().to(device, dtype, copy=True).requires_grad_()
+    copied = x.detach().to(device, dtype if x.is_floating_point() else x.dtype, copy=True)
+    if not x.is_contiguous():
+        copied = strided(copied)  # a copy in steps of two would have become contiguous
+    return copied.requires_grad_() if x.is_floating_point() else copied
 
 
 def _other(x: Tensor) -> Tensor:
     """Inputs of the same shapes with other values."""
-    if x.is_floating_point():
-        return -x
-    return x.flip(-1) if x.dim() else x
+    return -1.7 * x if x.is_floating_point() else x.flip(-1) // 2 if x.dim() else x
 
 
 def _tensors(outputs) -> tuple[Tensor, ...]:
@@ -175,15 +194,9 @@ def _same(now: Sequence[Tensor], before: Sequence[Tensor]) -> bool:
     )
 
 
-def _alike(now: Sequence[Tensor], before: Sequence[Tensor]) -> bool:
-    """The same but for roundings: without gradients PyTorch may choose another kernel."""
-    return _same(now, before) or all(
-        a.shape == b.shape and bool((a - b).abs().max() <= 16 * torch.finfo(b.dtype).eps * b.abs().max())
-        for a, b in zip(now, before, strict=True)
-    )
-
-
-def _differentiate(outputs, leaves, parameters, seed: int, rounded_to: torch.dtype | None = None) -> Results:
+def _differentiate(
+    outputs, leaves, parameters, seed: int, rounded_to: torch.dtype | None = None, back=None
+) -> Results:
     """Outputs by name, and the gradients of inputs and parameters for random gradients sent back."""
     single = isinstance(outputs, Tensor)
     outputs = _tensors(outputs)
@@ -200,7 +213,8 @@ def _differentiate(outputs, leaves, parameters, seed: int, rounded_to: torch.dty
     for output in differentiable:
         noise = torch.randn(output.shape, generator=generator)
         noise = noise.to(rounded_to or output.dtype)  # the formula is sent what the part is sent
-        sent_back.append(noise.to(output.device, output.dtype))
+        noise = noise.to(output.device, output.dtype)
+        sent_back.append(back(noise) if back else noise)
     before = [g.clone() for g in sent_back]
     gradients = torch.autograd.grad(differentiable, list(sources.values()), sent_back, allow_unused=True)
     if not _same(sent_back, before):
