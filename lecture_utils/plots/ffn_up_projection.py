@@ -15,11 +15,6 @@ from . import style
 _OUTPUT_MAP = LinearSegmentedColormap.from_list("output", ["#FFFFFF", style.OUTPUT])
 
 
-def headline(figure: Figure, text: str) -> None:
-    """One finding over a row of panels, in the style of a title."""
-    figure.suptitle(text, x=0.01, ha="left", fontsize=12, fontweight="bold")
-
-
 def detectors(axes: Axes, weight: Tensor, token: Tensor) -> None:
     """Rows of `weight` [D, 2] as arrows, perpendiculars from `token` [2], and their product at the foot."""
     feet = weight * (weight @ token / weight.square().sum(-1))[:, None]  # [D, 2]

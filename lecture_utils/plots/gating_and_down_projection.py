@@ -82,9 +82,7 @@ def token_by_token(axes: Sequence[Axes], tokens: Tensor, gate_weight: Tensor, up
     names = ["[" + ", ".join(f"{v:g}".replace("-", "−") for v in token) + "]" for token in tokens.tolist()]
     axes[0].set_yticks(range(len(names)), names)
     axes[0].set_ylabel("token")
-    axes[0].figure.suptitle(
-        "The same matrices, different gates for each token", fontweight="bold", x=0.02, ha="left"
-    )
+    style.headline(axes[0].figure, "The same matrices, different gates for each token")
 
 
 def glu_family(axes: Axes, candidate: float = 2.0) -> None:
@@ -145,8 +143,7 @@ def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) ->
         panel.set(title=task, xlabel="held-out error", xlim=(-0.05, 1.3))
         panel.set_yticks(range(len(row)), list(row))
         panel.set_ylim(len(row) - 0.5, -0.5)
-    axes[0].figure.suptitle("After 200 steps, which network is best depends on the task",
-                                  fontweight="bold", x=0.02, ha="left")  # fmt: skip
+    style.headline(axes[0].figure, "After 200 steps, which network is best depends on the task")
 
 
 def _cover(figure: Figure) -> None:

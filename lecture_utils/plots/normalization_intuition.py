@@ -181,8 +181,7 @@ def moved(figure: Figure, changes: dict[str, Tensor]) -> None:
         axes.spines[["left", "bottom"]].set_visible(False)
         axes.grid(False)
     figure.get_layout_engine().set(wspace=0.08)
-    figure.suptitle("Change the framed token: only LayerNorm keeps it to itself", x=0.01, ha="left",
-                    fontsize=12, fontweight="bold")  # fmt: skip
+    style.headline(figure, "Change the framed token: only LayerNorm keeps it to itself")
 
 
 def padding(axes: Axes, lengths: list[int], spread: dict[str, list[float]]) -> None:

@@ -87,8 +87,7 @@ def clocks(
                 axes.set_title(f"{position}", loc="center", fontweight="normal")
         label = f"pair {pair}\nθ = {theta:.1g}"
         faces[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=6)
-    figure.suptitle("Fast hands tell neighbours apart, slow hands tell far from near", fontweight="bold",
-                    fontsize=12)  # fmt: skip
+    style.headline(figure, "Fast hands tell neighbours apart, slow hands tell far from near")
     figure.supxlabel("position of the token (above each column): each hand has turned position × θ radians",
                      fontsize=11)  # fmt: skip
 

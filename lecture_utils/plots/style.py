@@ -4,6 +4,7 @@ from pathlib import Path
 
 import matplotlib.style
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 INPUT = "#0072B2"  # blue: input, residual stream
 OUTPUT = "#D55E00"  # vermilion: after our layer
@@ -25,3 +26,8 @@ def use() -> None:
 def label_line(axes: Axes, x: float, y: float, text: str, color: str, **options) -> None:
     """Write a label beside a line, in its colour: read faster than a legend."""
     axes.text(x, y, text, color=color, fontweight="bold", **options)
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Write one finding over a row of panels, in the style of a title."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize=12, fontweight="bold")
