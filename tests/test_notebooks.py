@@ -3,7 +3,10 @@
 import ast
 import inspect
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +72,27 @@ def test_exercises_have_difficulty_and_minutes(stem):
     assert turns
     for heading in turns:
         assert re.search(r" · difficulty [1-5] of 5 · \d+ minutes( · second reading)?$", heading), heading
+
+
+def core_code(stem):
+    """The code cells outside the sub-sections that are marked second reading."""
+    core = True
+    for cell in NOTEBOOKS[stem]["cells"]:
+        if cell["cell_type"] == "code":
+            if core:
+                yield source(cell)
+            continue
+        for heading in re.findall(r"^#{1,3} (.+)$", source(cell), flags=re.MULTILINE):
+            core = not heading.endswith(" · second reading")
+
+
+@each_notebook
+def test_core_runs_without_what_is_marked_second_reading(stem):
+    assert any(heading.endswith("second reading") for heading in headings(stem, 3))
+    code = "\n\n".join(["display = print", *core_code(stem)])
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert run.returncode == 0, run.stderr[-1000:]
 
 
 @each_notebook
