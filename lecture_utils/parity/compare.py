@@ -80,8 +80,8 @@ def assert_matches(
         TypeError: an input is not a tensor, or a part cannot be called.
     """
     ours, theirs = (_expect_part(*named) for named in (("ours", ours), ("theirs", theirs)))
-    title, magnitudes = title or _title(ours, theirs), tuple(magnitudes)
-    _check_arguments(inputs, kind, dtypes)
+    title = title or _title(ours, theirs)
+    _check_arguments(inputs, kind, dtypes, magnitudes)
     try:
         weights = hostile_weights(ours, theirs, seed)
     except Difference as difference:
@@ -122,7 +122,7 @@ def _expect_part(name: str, part: Part) -> Part:
     return getattr(part, "_orig_mod", part)  # what torch.compile was given
 
 
-def _check_arguments(inputs, kind, dtypes) -> None:
+def _check_arguments(inputs, kind, dtypes, magnitudes) -> None:
     if not inputs:
         raise ValueError("assert_matches needs at least one input tensor")
     for i, x in enumerate(inputs):
@@ -131,9 +131,10 @@ def _check_arguments(inputs, kind, dtypes) -> None:
     kinds = dict.fromkeys(known for known, _ in TOLERANCES)
     if kind not in kinds:
         raise ValueError(f"kind must be one of {', '.join(kinds)}, not {kind!r}")
-    dtypes = dtypes if isinstance(dtypes, list | tuple) else [dtypes]
-    if not dtypes or any(dtype not in DTYPES for dtype in dtypes):
-        raise ValueError(f"dtypes must be some of {', '.join(map(str, DTYPES))}, not {dtypes}")
+    if not isinstance(dtypes, list | tuple) or not dtypes or any(dtype not in DTYPES for dtype in dtypes):
+        raise ValueError(f"dtypes must be a list of some of {', '.join(map(str, DTYPES))}, not {dtypes}")
+    if not isinstance(magnitudes, list | tuple) or not magnitudes:
+        raise ValueError(f"magnitudes must be a list of numbers, not {magnitudes!r}")
 
 
 def _expected(theirs, arguments) -> Results:

@@ -65,17 +65,15 @@ def clocks(
     positions: tuple[int, ...] = (0, 1, 2, 10, 100, 1000),
     head_dim: int = 8,
     base: float = 10000.0,
-    pairs: tuple[int, ...] | None = None,
 ) -> None:
     """A row of clock faces for each pair, a column for each position; the hand has turned position · θ."""
-    pairs = tuple(range(head_dim // 2)) if pairs is None else pairs
     frequencies = inv_freq(head_dim, base)
-    faces = figure.subplots(len(pairs), len(positions), squeeze=False)
+    faces = figure.subplots(head_dim // 2, len(positions), squeeze=False)
     ring = torch.linspace(0, 2 * math.pi, 100)
-    for row, pair in enumerate(pairs):
+    for pair in range(head_dim // 2):
         theta = frequencies[pair].item()
         for column, position in enumerate(positions):
-            axes, angle = faces[row, column], position * theta
+            axes, angle = faces[pair, column], position * theta
             axes.plot(ring.cos(), ring.sin(), color="#999999", linewidth=1.2)
             seen = torch.linspace(0, min(angle, 2 * math.pi), 60)
             axes.fill([0, *seen.cos(), 0], [0, *seen.sin(), 0], color=style.POSITION, alpha=0.15, linewidth=0)
@@ -83,10 +81,10 @@ def clocks(
             _arrow(axes, math.cos(angle), math.sin(angle), style.POSITION)
             axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
-            if row == 0:
+            if pair == 0:
                 axes.set_title(f"{position}", loc="center", fontweight="normal")
         label = f"pair {pair}\nθ = {theta:.1g}"
-        faces[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=6)
+        faces[pair, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=6)
     style.headline(figure, "Fast hands tell neighbours apart, slow hands tell far from near")
     figure.supxlabel("position of the token (above each column): each hand has turned position × θ radians",
                      fontsize=11)  # fmt: skip
