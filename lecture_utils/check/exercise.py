@@ -1,0 +1,508 @@
+"""An exercise and its checker: right, not yet (and what went wrong, by name), or not attempted."""
+
+import ast
+import functools
+import inspect
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from . import properties as props
+from . import record
+from .draw import Draw
+from .judge import Case, Problem, Seen, error, fitting, observe, problem, same, seen, showing
+from .mistake import Catalogue, Mistake
+from .run import Outcome, call, undisturbed
+from .verdict import Source, Text, Verdict
+
+EXERCISES: dict[str, "Exercise"] = {}  # by name, in the order of the lessons
+
+_SIGNATURE = "signature"
+# Mistakes that any function can make; the hints are theirs, wherever they happen.
+_INPUT_CHANGED = Mistake(
+    "input-changed",
+    "Your function writes into its input.",
+    (
+        "The caller still needs that tensor. Which of your lines writes into it?",
+        "Look for `+=`, `*=`, `x[...] = …` and methods that end in `_`.",
+        "`y = x * 2` makes something new, `x *= 2` does not. Or begin with `x = x.clone()`.",
+    ),
+    (),
+)
+_GRADIENT_CUT = Mistake(
+    "gradient-cut",
+    "The values are right, but no gradient comes back: training would stop here.",
+    (
+        "Which line leaves PyTorch's record of what was computed?",
+        "Look for `.detach()`, `.data`, `.item()`, `.numpy()`, `torch.tensor(…)` and `no_grad`.",
+        "Compute with the tensors themselves, from the first line to the last, and the gradient finds its way.",
+    ),
+    (),
+)
+_RANDOM = Mistake(
+    "random",
+    "The same input gave two different outputs.",
+    (
+        "What in your function is not decided by its arguments?",
+        "Look for random numbers (`randn`, `dropout`), and for something kept from an earlier call.",
+        "All that the result may depend on comes in as an argument.",
+    ),
+    (),
+)
+
+
+class Exercise:
+    """A function to write. Call it with the student's function: `check.rms_norm(rms_norm)`.
+
+    Made by the decorator `exercise`, from the solution.
+
+    Attributes:
+        name: of the exercise, and of the function that the student writes.
+        lesson: the stem of the lesson without its number.
+        arguments: names of the function's arguments.
+        mistakes: the catalogue.
+    """
+
+    def __init__(
+        self,
+        solution: Callable,
+        *,
+        lesson: str,
+        cases: Callable[[Draw], list[Case]],
+        mistakes: Catalogue,
+        hints: tuple[str, str, str],
+        properties: Callable[[Draw], list[props.Property]] | None = None,
+        outputs: tuple[str, ...] = ("output",),
+        given: Callable | None = None,
+    ) -> None:
+        self.name, self.lesson = solution.__name__, lesson
+        self.arguments = tuple(inspect.signature(solution).parameters)
+        self.mistakes, self.solution_function = mistakes, solution
+        self._cases, self._hints, self._properties = cases, hints, properties
+        self._outputs, self._given = outputs, given
+        self._wrong_runs: Counter = Counter()
+        self._ladder: tuple[str, ...] = hints
+        self._rung = 0  # how many hints of the ladder were given
+        if self.name in EXERCISES:
+            raise ValueError(f"two exercises are named {self.name}")
+        EXERCISES[self.name] = self
+
+    def __call__(self, function: Callable, *, seed: int = 0) -> Verdict:
+        """Check a function; never raises for what it does.
+
+        Args:
+            function: what the student wrote, in any form that can be called.
+            seed: of the random inputs and their sizes; the first few inputs are always the same.
+        """
+        function = _unwrapped(function)
+        with undisturbed():
+            verdict = self._judge(function, seed)
+        if getattr(function, "__name__", self.name) in (self.name, "<lambda>", "forward"):
+            record.save(self.name, verdict.state, verdict.mistake or (verdict.failed or (None,))[0])
+        return verdict
+
+    def hint(self) -> Text:
+        """The next hint: on the last mistake that was named, or on the exercise. The third nearly tells."""
+        self._rung = min(self._rung + 1, len(self._ladder))
+        return Text(f"{self.name} · hint {self._rung} of {len(self._ladder)}", self._ladder[self._rung - 1])
+
+    def solution(self) -> Source:
+        """The source of one right answer."""
+        lines = inspect.getsource(self.solution_function)
+        node = ast.parse(textwrap.dedent(lines)).body[0]
+        code = "\n".join(textwrap.dedent(lines).splitlines()[node.lineno - 1 :])
+        return Source(f"{self.name} · one solution", code)
+
+    def __repr__(self) -> str:
+        return f"check.{self.name}({self.name}) checks {self.name}({', '.join(self.arguments)})"
+
+    # The judgement, step by step.
+
+    def _judge(self, function, seed: int) -> Verdict:
+        unusable = self._unusable(function)
+        if unusable:
+            return unusable
+        cases, right = self._expected(seed)
+        outcomes = [call(function, cases[0].arguments, gradients=cases[0].gradients)]
+        if _nothing(outcomes[0]):
+            return self._not_attempted(function)
+        for case in cases[1:]:
+            if outcomes[-1].timed_out:
+                break
+            outcomes.append(call(function, case.arguments, gradients=case.gradients))
+        cases, right = cases[: len(outcomes)], right[: len(outcomes)]
+        mine = [seen(outcome, len(self._outputs)) for outcome in outcomes]
+        if self._given and self._is_given(mine, cases):
+            return self._not_attempted(function)
+        problems = [
+            problem(outcome, true, case, self._outputs)
+            for outcome, true, case in zip(outcomes, right, cases, strict=True)
+        ]
+        changed = next((i for i, outcome in enumerate(outcomes) if outcome.changed), None)
+        if not any(problems) and changed is None:
+            return self._right(function, cases, right, mine, outcomes)
+        return self._not_yet(function, seed, cases, right, mine, outcomes, problems, changed)
+
+    def _unusable(self, function) -> Verdict | None:
+        """A verdict on something that cannot be called with the arguments of the exercise."""
+        call_it = f"{self.name}({', '.join(self.arguments)})"
+        if function is None or function is ...:
+            return self._not_attempted(function)
+        if isinstance(function, type) or not callable(function):
+            kind = "a class" if isinstance(function, type) else f"{type(function).__name__}"
+            sentence = f"This is {kind}, not a function: give the function itself, check.{self.name}({self.name})."
+            return self._verdict(_SIGNATURE, sentence)
+        try:
+            parameters = inspect.signature(function).parameters
+            inspect.signature(function).bind(*self.arguments)
+        except TypeError:
+            yours = ", ".join(parameters)
+            return self._verdict(_SIGNATURE, f"It is called as {call_it}; yours takes ({yours}).")
+        except ValueError:
+            return None  # a built-in function without a signature: it will show when it is called
+        names = [p.name for p in parameters.values()][: len(self.arguments)]
+        if set(names) == set(self.arguments) and tuple(names) != self.arguments:
+            return self._verdict(_SIGNATURE, f"The order of the arguments is {call_it}; yours has {', '.join(names)}.")
+        return None
+
+    @functools.lru_cache(maxsize=4)  # noqa: B019 -- exercises live as long as the program
+    def _expected(self, seed: int) -> tuple[list[Case], list[Seen]]:
+        cases = self._cases(Draw(seed))
+        if torch.cuda.is_available():
+            moved = tuple(a.cuda() if isinstance(a, Tensor) else a for a in cases[-1].arguments)
+            cases.append(Case(moved, "on the GPU", cases[-1].gradients, cases[-1].tolerance))
+        return cases, [observe(self.solution_function, case, len(self._outputs)) for case in cases]
+
+    @functools.lru_cache(maxsize=4)  # noqa: B019
+    def _mistaken(self, seed: int) -> dict[Mistake, list[list[Seen]]]:
+        cases, _ = self._expected(seed)
+        n = len(self._outputs)
+        return {m: [[observe(f, case, n) for case in cases] for f in m.functions] for m in self.mistakes}
+
+    def _is_given(self, mine: list[Seen], cases: list[Case]) -> bool:
+        given = [observe(self._given, case, len(self._outputs)) for case in cases]
+        return all(same(a, b, case) for a, b, case in zip(mine, given, cases, strict=True))
+
+    def _not_attempted(self, function) -> Verdict:
+        if self._given:
+            sentence = "As it was given. When you have repaired it, run this cell again."
+        elif _has_lines(function):
+            sentence = "Nothing came back: your function has lines, and no `return` was reached."
+        else:
+            sentence = "When you have written it, run this cell again."
+        more = f"check.{self.name}.hint() gives a hint, check.{self.name}.solution() shows a solution."
+        return Verdict(self.name, "not attempted", sentence, next_step=more)
+
+    def _right(self, function, cases, right, mine, outcomes) -> Verdict:
+        worst = max(
+            (error(a, b).max().item() for x, y in zip(mine, right, strict=True)
+             for a, b in zip(x.values, y.values, strict=True) if isinstance(b, Tensor) and b.numel()),
+            default=0.0,
+        )  # fmt: skip
+        kinds = [c.label for c in cases if c.label]
+        finding = f"{len(cases)} inputs, every one as expected"
+        finding += f" (among them: {', '.join(dict.fromkeys(kinds))})" if kinds else ""
+        finding += f"; values{' and gradients' if any(c.gradients for c in cases) else ''}"
+        finding += f", largest error {worst:.1e}." if any(isinstance(v, Tensor) for v in right[0].values) else "."
+        return Verdict(self.name, "right", finding, notes=self._notes(function, cases, right, mine, outcomes))
+
+    def _notes(self, function, cases, right, mine, outcomes) -> list[str]:
+        notes = []
+        for accepted in (m for m in self.mistakes if m.accepted):
+            for way in accepted.functions:
+                theirs = [observe(way, case, len(self._outputs)) for case in cases]
+                if _equal_bits(mine, theirs) and not _equal_bits(mine, right):
+                    notes.append(f"{accepted.name} {accepted.hints[0]}")
+        notes += self._missing_gradients(right, mine)
+        if any(o.in_place for o in outcomes):
+            notes.append(
+                "The values are right; but a line writes into a tensor that autograd needs for the gradient, "
+                "so this form could not be trained."
+            )
+        notes += self._device_note(function, cases)
+        notes += _asides(outcomes)
+        return notes
+
+    def _missing_gradients(self, right, mine) -> list[str]:
+        missing = set()
+        for true, one in zip(right, mine, strict=True):
+            if true.gradients and one.gradients:
+                missing |= {i for i, (a, b) in enumerate(zip(one.gradients, true.gradients, strict=True))
+                            if a is None and b is not None}  # fmt: skip
+        floats = [n for n, a in zip(self.arguments, self._expected(0)[0][0].arguments, strict=True)
+                  if isinstance(a, Tensor) and a.is_floating_point()]  # fmt: skip
+        return [f"No gradient reaches `{floats[i]}`: in training it would never change." for i in sorted(missing)]
+
+    def _device_note(self, function, cases) -> list[str]:
+        """A tensor that the function makes on the CPU shows when its inputs live elsewhere."""
+        moved = tuple(a.to("meta") if isinstance(a, Tensor) else a for a in cases[0].arguments)
+        if not any(isinstance(a, Tensor) for a in moved):
+            return []
+        outcome = call(function, moved)
+        told = str(outcome.error) if outcome.error else ""
+        if "same device" in told or "two devices" in told:
+            return [f"On a GPU it would fail: it makes a tensor on the CPU ({outcome.error.where})."]
+        return []
+
+    def _not_yet(self, function, seed, cases, right, mine, outcomes, problems, changed) -> Verdict:
+        n, mistakes = len(self._outputs), self._mistaken(seed)
+        wrong = {m: w for m, w in mistakes.items() if not m.accepted}
+        first = next((i for i, p in enumerate(problems) if p), changed)
+        known = fitting(mine, cases, wrong) if any(problems) else None
+        if known is None and changed is not None:
+            name = self.arguments[outcomes[changed].changed[0]]
+            return self._verdict(
+                _INPUT_CHANGED.id, f"{_INPUT_CHANGED.name} (`{name}` is not what it was.)", _INPUT_CHANGED,
+                facts=self._facts(cases[changed], None, None), notes=_asides(outcomes),
+            )  # fmt: skip
+        found: Problem = problems[first]
+        facts = self._facts(cases[first], outcomes[first], right[first], found)
+        notes = _asides(outcomes)
+        if known:
+            finding = f"{known.name}\n{found.sentence}" if found.kind not in ("values", "gradient") else known.name
+            return self._verdict(known.id, finding, known, facts=facts, notes=notes, function=function)
+        if found.kind == "gradient-cut":
+            return self._verdict(_GRADIENT_CUT.id, _GRADIENT_CUT.name, _GRADIENT_CUT, facts=facts, notes=notes,
+                                 function=function)  # fmt: skip
+        if found.kind != "too-slow" and props.is_random(function, cases[first], n):
+            return self._verdict(_RANDOM.id, _RANDOM.name, _RANDOM, facts=facts, notes=notes, function=function)
+        partly = showing(mine, right, cases, wrong)
+        if partly:
+            known, at = partly
+            notes = [f"That shows on this input. On others something else differs too.", *notes]
+            facts = self._facts(cases[at], outcomes[at], right[at], problems[at])
+            return self._verdict(known.id, known.name, known, facts=facts, notes=notes, function=function)
+        return self._unknown(function, seed, cases, right, mine, outcomes, found, facts, notes)
+
+    def _unknown(self, function, seed, cases, right, mine, outcomes, found: Problem, facts, notes) -> Verdict:
+        """No known mistake fits: say which properties fail, and what pattern the numbers have."""
+        n, findings = len(self._outputs), []
+        if found.kind in ("values", "not-finite", "gradient"):
+            probe = next((c for c in reversed(cases) if c.gradients), cases[0])
+            findings = props.unused_arguments(self.arguments, self.solution_function, function, probe, n)
+            if self._properties:
+                findings += props.failing(self._properties(Draw(seed)), function, n)
+            seen_pattern = props.pattern(mine, right, outcomes)
+            findings += [seen_pattern] if seen_pattern else []
+        failed = ([] if found.kind == "values" else [found.kind]) + [f.id for f in findings]
+        sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
+        sentences += [f.sentence for f in findings[:2]]
+        question = findings[0].question if findings else ""
+        hints = (question or self._hints[0], self._hints[1], self._hints[2])
+        stand_in = Mistake("", "", hints, ())
+        return self._verdict(None, "\n".join(sentences), stand_in, failed=tuple(failed or ["values"]),
+                             facts=facts, notes=notes, function=function)  # fmt: skip
+
+    def _verdict(self, id, finding, mistake: Mistake | None = None, *, failed=(), facts=(), notes=(), function=None):
+        """A verdict "not yet". The hint is stronger each time that a function makes the same mistake."""
+        if mistake is None:
+            return Verdict(self.name, "not yet", finding, failed=(id,), facts=list(facts))
+        key = getattr(function, "__name__", ""), id or failed
+        self._wrong_runs[key] += 1
+        self._ladder, self._rung = mistake.hints, min(self._wrong_runs[key], len(mistake.hints))
+        more = "" if self._rung == len(mistake.hints) else f"check.{self.name}.hint() says more."
+        return Verdict(
+            self.name, "not yet", finding, mistake=id, failed=tuple(failed), facts=list(facts),
+            hint=self._ladder[self._rung - 1], next_step=more, notes=list(notes),
+        )  # fmt: skip
+
+    def _facts(self, case: Case, outcome: Outcome | None, right: Seen | None, found: Problem | None = None):
+        """The smallest input that shows it, what came back and what was expected."""
+        facts = [(name, show(a)) for name, a in zip(self.arguments, case.arguments, strict=True)]
+        if found and found.kind == "gradient":
+            mine, true = outcome.gradients, right.gradients
+            floats = [n for n, a in zip(self.arguments, case.arguments, strict=True)
+                      if isinstance(a, Tensor) and a.is_floating_point()]  # fmt: skip
+            i = max(range(len(true)), key=lambda i: _gap(mine[i], true[i]))
+            return [*facts, (f"gradient of {floats[i]}: got", _at_worst(mine[i], true[i], True)),
+                    ("expected", _at_worst(mine[i], true[i], False))]  # fmt: skip
+        if found and found.kind in ("values", "not-finite"):
+            mine = seen(outcome, len(self._outputs)).values
+            for name, got, expected in zip(self._outputs, mine, right.values, strict=True):
+                if not isinstance(expected, Tensor) or _gap(got, expected) > 0:
+                    prefix = f"{name}: " if len(self._outputs) > 1 else ""
+                    if isinstance(expected, Tensor) and not _gap(got, expected) > _allowed(case, expected):
+                        continue
+                    facts += [(f"{prefix}got", _at_worst(got, expected, True)),
+                              ("expected", _at_worst(got, expected, False))]  # fmt: skip
+                    break
+        return facts
+
+
+class Answer(Exercise):
+    """A prediction to write down. Call it with the answers: `check.constant_token([1, 1], [0, 0])`.
+
+    The verdict does not show what was expected: the student is to find it by running something.
+    """
+
+    def __init__(self, name: str, *, lesson: str, right: dict[str, object], mistakes: Catalogue,
+                 hints: tuple[str, str, str], because: str) -> None:  # fmt: skip
+        values = tuple(_as_answer(v) for v in right.values())
+
+        def solution():
+            return values if len(values) > 1 else values[0]
+
+        solution.__name__ = name
+        super().__init__(
+            solution, lesson=lesson, cases=lambda draw: [Case((), tolerance=0.005)], mistakes=mistakes, hints=hints,
+            outputs=tuple(right),
+        )  # fmt: skip
+        self._because, self._right_answers = because, right
+
+    def __call__(self, *answers, seed: int = 0) -> Verdict:
+        """Check one answer for each of the names. `...` stands for one that is not there yet."""
+        if not answers or any(a is ... or a is None for a in answers):
+            return self._not_attempted(None)
+        if len(answers) != len(self._outputs):
+            sentence = f"{len(answers)} answers came; it is called as check.{self.name}({', '.join(self._outputs)})."
+            return self._verdict(_SIGNATURE, sentence)
+        values = tuple(_as_answer(a) for a in answers)
+        verdict = super().__call__(lambda: values if len(values) > 1 else values[0], seed=seed)
+        verdict.facts = [(n, show(v)) for n, v in zip(self._outputs, values, strict=True)]
+        if verdict.passed:
+            verdict.finding, verdict.notes = self._because, []
+        return verdict
+
+    def solution(self) -> Source:
+        """The right answers, and why."""
+        answers = "\n".join(f"{name}: {value}" for name, value in self._right_answers.items())
+        return Source(f"{self.name} · the answer", f"{answers}\n{self._because}")
+
+    def _not_attempted(self, function) -> Verdict:
+        more = f"check.{self.name}.hint() gives a hint, check.{self.name}.solution() the answer."
+        return Verdict(self.name, "not attempted", "Put your answer in place of the dots.", next_step=more)
+
+    def __repr__(self) -> str:
+        return f"check.{self.name}({', '.join(self._outputs)}) checks a prediction"
+
+
+def exercise(**options) -> Callable[[Callable], Exercise]:
+    """A decorator: the function is the solution, and becomes the checker. Options as in `Exercise`."""
+
+    def make(solution: Callable) -> Exercise:
+        lesson = solution.__module__.rsplit(".", 1)[-1]
+        return Exercise(solution, lesson=lesson, **options)
+
+    return make
+
+
+def show(value) -> str:
+    """A value on a few short lines: small tensors in full, larger ones by shape and dtype."""
+    if not isinstance(value, Tensor):
+        return repr(value) if not isinstance(value, float) else f"{value:g}"
+    dtype = "" if value.dtype in (torch.float32, torch.int64, torch.float64) else f" {_dtype(value)}"
+    if value.numel() > 16:
+        return f"tensor {list(value.shape)}{dtype or ' ' + _dtype(value)}"
+    return f"{_numbers(value.detach())}{dtype}"
+
+
+def _numbers(value: Tensor) -> str:
+    if value.dim() == 0:
+        return _number(value.item())
+    inside = [_numbers(row) for row in value]
+    return f"[{', '.join(inside)}]"
+
+
+def _number(number) -> str:
+    if isinstance(number, float) and not math.isfinite(number):
+        return str(number)
+    text = f"{number:.4g}"
+    return "0" if text == "-0" else text
+
+
+def _dtype(value: Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _at_worst(got, expected, ours: bool) -> str:
+    """`got` or `expected` in full if it is small, else where the two are furthest apart."""
+    chosen = got if ours else expected
+    if not isinstance(expected, Tensor) or expected.numel() <= 16:
+        return _distinct(got, expected, ours) if isinstance(expected, Tensor) else show(chosen)
+    apart = error(got, expected)
+    at = [int(i) for i in torch.unravel_index(apart.argmax(), apart.shape)]
+    return f"{_distinct(got[tuple(at)], expected[tuple(at)], ours)} at {at}"
+
+
+def _distinct(got: Tensor, expected: Tensor, ours: bool) -> str:
+    """With more digits, if four do not show the difference."""
+    if show(got) != show(expected) or got.numel() > 4:
+        return show(got if ours else expected)
+    return str([float(f"{v:.9g}") for v in (got if ours else expected).detach().flatten().tolist()])
+
+
+def _gap(got, expected) -> float:
+    if got is None or not isinstance(got, Tensor) or got.shape != expected.shape or not expected.numel():
+        return 0.0
+    return error(got, expected).max().item()
+
+
+def _allowed(case: Case, expected: Tensor) -> float:
+    from .judge import TOLERANCES
+
+    return case.tolerance if case.tolerance is not None else TOLERANCES.get(expected.dtype, 0.0)
+
+
+def _equal_bits(a: list[Seen], b: list[Seen]) -> bool:
+    return all(
+        torch.equal(x, y) for m, n in zip(a, b, strict=True) for x, y in zip(m.values, n.values, strict=True)
+    )
+
+
+def _unwrapped(function):
+    """What torch.compile was given: compiling for each of the small inputs would take minutes."""
+    return getattr(function, "_torchdynamo_orig_callable", getattr(function, "_orig_mod", function))
+
+
+def _nothing(outcome: Outcome) -> bool:
+    if outcome.error is not None:
+        return isinstance(outcome.error.error, NotImplementedError)
+    returned = outcome.returned
+    if isinstance(returned, tuple | list) and returned:
+        return all(r is ... or r is None for r in returned)
+    return returned is None or returned is ...
+
+
+def _has_lines(function) -> bool:
+    """Whether a function has more than a docstring, `...`, `pass` and `raise`."""
+    try:
+        node = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return False
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    return any(
+        not isinstance(line, ast.Pass | ast.Raise | ast.Return)
+        and not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+        for line in node.body
+    )
+
+
+def _asides(outcomes: list[Outcome]) -> list[str]:
+    """What the function printed, and what PyTorch warned of, in one line each."""
+    notes = []
+    printed = next((o.printed.strip() for o in outcomes if o.printed.strip()), "")
+    if printed:
+        lines = printed.splitlines()
+        shown = " / ".join(lines[:3]) + (" …" if len(lines) > 3 else "")
+        notes.append(f"It printed, on the first input: {shown[:300]}")
+    warned = next((o.warned[0] for o in outcomes if o.warned), "")
+    return [*notes, *([f"It was warned: {warned[:200]}"] if warned else [])]
+
+
+def _as_answer(value):
+    """Numbers and lists of numbers as float64 tensors; words as they are."""
+    if isinstance(value, str):
+        return value.strip().lower()
+    try:
+        return torch.as_tensor(value).detach().double()
+    except (TypeError, ValueError, RuntimeError):
+        return value
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

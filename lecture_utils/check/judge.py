@@ -1,0 +1,215 @@
+"""Comparing what a function did with what is right, and with what each known mistake does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .mistake import Mistake
+from .run import Outcome, call
+
+# Largest |got − expected| / (|expected| + RMS of expected). Wide enough for any order of the sums;
+# inputs are chosen so that a mistake is far beyond it. float64: a function may work in fp32 inside.
+TOLERANCES = {
+    torch.float64: 1e-5,
+    torch.float32: 1e-4,
+    torch.bfloat16: 3 * torch.finfo(torch.bfloat16).eps,
+    torch.float16: 3 * torch.finfo(torch.float16).eps,
+}
+_GRADIENT_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the student's function.
+
+    `label` says what is special about it ("in fp16"), "" if nothing is. `gradients`: compare these as
+    well. `tolerance` replaces that of TOLERANCES.
+    """
+
+    arguments: tuple
+    label: str = ""
+    gradients: bool = False
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a call gave: a tuple of outputs, or None if it raised; and gradients if they were asked for."""
+
+    values: tuple | None
+    gradients: tuple[Tensor | None, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The first thing that is wrong with an outcome: `kind` is an id, `sentence` says what."""
+
+    kind: str
+    sentence: str
+
+
+def seen(outcome: Outcome, n_outputs: int) -> Seen:
+    """The outputs as a tuple of `n_outputs`, whatever the function returned."""
+    if outcome.error is not None:
+        return Seen(None)
+    returned = outcome.returned
+    many = n_outputs > 1 and isinstance(returned, tuple | list)
+    return Seen(tuple(returned) if many else (returned,), outcome.gradients)
+
+
+def observe(function: Callable, case: Case, n_outputs: int) -> Seen:
+    """What a function of ours (the solution, a mistake) gives for a case."""
+    return seen(call(function, case.arguments, gradients=case.gradients), n_outputs)
+
+
+def same(a: Seen, b: Seen, case: Case) -> bool:
+    """Whether two calls did the same, up to rounding: both raised, or equal outputs and gradients."""
+    if a.values is None or b.values is None:
+        return a.values is b.values
+    if len(a.values) != len(b.values):
+        return False
+    if not all(_same_value(x, y, case.tolerance) for x, y in zip(a.values, b.values, strict=True)):
+        return False
+    if a.gradients is None or b.gradients is None:
+        return True
+    pairs = zip(a.gradients, b.gradients, strict=True)
+    return all((x is None) == (y is None) and (x is None or _close(x, y, _GRADIENT_TOLERANCE)) for x, y in pairs)
+
+
+def _same_value(got, expected, tolerance: float | None) -> bool:
+    if isinstance(got, Tensor) and isinstance(expected, Tensor):
+        alike = (got.shape, got.dtype, got.device) == (expected.shape, expected.dtype, expected.device)
+        return alike and _close(got, expected, tolerance)
+    return type(got) is type(expected) and got == expected
+
+
+def _close(got: Tensor, expected: Tensor, tolerance: float | None) -> bool:
+    if tolerance is None:
+        tolerance = TOLERANCES.get(expected.dtype, 0.0)
+    return bool((error(got, expected) <= tolerance).all())
+
+
+def error(got: Tensor, expected: Tensor) -> Tensor:
+    """|got − expected| / (|expected| + RMS of expected), entry by entry; 0 where both are not finite."""
+    got, expected = got.detach().double(), expected.detach().double()
+    finite = expected.isfinite()
+    rms = expected[finite].square().mean().sqrt() if finite.any() else 0.0
+    apart = ((got - expected).abs() / (expected.abs() + rms)).nan_to_num(nan=torch.inf)
+    apart = torch.where(got == expected, 0.0, apart)
+    return torch.where(finite, apart, torch.where(got.isfinite(), torch.inf, 0.0))
+
+
+def problem(outcome: Outcome, right: Seen, case: Case, names: tuple[str, ...]) -> Problem | None:
+    """What is wrong with an outcome, in the order in which a teacher would look; None if nothing is.
+
+    Args:
+        right: what the solution gives for the case.
+        names: of the outputs.
+    """
+    if outcome.timed_out:
+        where = f" It was in {outcome.error.where}" if outcome.error.where else ""
+        return Problem("too-slow", f"It was still running after a few seconds, and was stopped.{where}")
+    if outcome.error is not None:
+        where = f"\nin {outcome.error.where}" if outcome.error.where else ""
+        return Problem("raises", f"It raised {outcome.error}{where}")
+    if len(names) > 1:
+        count = f"a tuple of {len(names)}: {', '.join(names)}"
+        if not isinstance(outcome.returned, tuple | list):
+            return Problem("wrong-type", f"{_what(outcome.returned)} came back; expected {count}.")
+        if len(outcome.returned) != len(names):
+            return Problem("wrong-type", f"{len(outcome.returned)} values came back; expected {count}.")
+    values = seen(outcome, len(names)).values
+    for name, got, expected in zip(names, values, right.values, strict=True):
+        found = _value_problem(name if len(names) > 1 else "", got, expected, case)
+        if found:
+            return found
+    return _gradient_problem(outcome, right)
+
+
+def _value_problem(name: str, got, expected, case: Case) -> Problem | None:
+    it = f"{name}: " if name else ""
+    if not isinstance(expected, Tensor):
+        if type(got) is not type(expected):
+            return Problem("wrong-type", f"{it}{_what(got)} came back; expected {_a(type(expected).__name__)}.")
+        return None if got == expected else Problem("values", f"{it}another value than expected.")
+    if not isinstance(got, Tensor):
+        return Problem("wrong-type", f"{it}{_what(got)} came back; expected a tensor.")
+    if got.shape != expected.shape:
+        return Problem("shape", f"{it}shape {list(got.shape)} came back; expected {list(expected.shape)}.")
+    if got.device != expected.device:
+        return Problem("device", f"{it}a tensor on {got.device} came back; expected it on {expected.device}.")
+    if got.dtype != expected.dtype:
+        return Problem("dtype", f"{it}{_name(got.dtype)} came back; expected {_name(expected.dtype)}.")
+    if not got.isfinite().all() and expected.isfinite().all():
+        kind = "not a number (nan)" if got.isnan().any() else "infinite"
+        return Problem("not-finite", f"{it}a number is {kind}.")
+    if not _close(got, expected, case.tolerance):
+        return Problem("values", f"{it}other numbers than expected.")
+    return None
+
+
+def _gradient_problem(outcome: Outcome, right: Seen) -> Problem | None:
+    if right.gradients is None or outcome.gradients is None:
+        return None
+    # The first argument is what flows through the network: cut off, nothing below can learn. A weight
+    # without a gradient is only noted: it may have been wrapped into a module of its own.
+    for i, (got, expected) in enumerate(zip(outcome.gradients, right.gradients, strict=True)):
+        if got is None and expected is not None and i == 0:
+            return Problem("gradient-cut", "The values are right, but no gradient comes back through it.")
+        if got is not None and expected is not None and not _close(got, expected, _GRADIENT_TOLERANCE):
+            return Problem("gradient", "The values are right, the gradients are not.")
+    return None
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def _what(value) -> str:
+    kind = type(value)
+    if value is None or value is ...:
+        return "Nothing" if value is None else "`...`"
+    if isinstance(value, Tensor):
+        return "One tensor"
+    name = "numpy array" if kind.__module__ == "numpy" and kind.__name__ == "ndarray" else kind.__name__
+    return _a(name).capitalize() if name.islower() else f"A {name}"
+
+
+def fitting(all_seen: list[Seen], cases: list[Case], mistakes: dict[Mistake, list[list[Seen]]]) -> Mistake | None:
+    """The mistake that gives the same as was seen in every case."""
+    for mistake, ways in mistakes.items():
+        for way in ways:
+            if all(same(a, b, case) for a, b, case in zip(all_seen, way, cases, strict=True)):
+                return mistake
+    return None
+
+
+def showing(
+    all_seen: list[Seen], right: list[Seen], cases: list[Case], mistakes: dict[Mistake, list[list[Seen]]]
+) -> tuple[Mistake, int] | None:
+    """A mistake that shows in part: in some cases it alone gives what was seen. With the first such case."""
+    found: dict[Mistake, list[int]] = {}
+    for i, (mine, true, case) in enumerate(zip(all_seen, right, cases, strict=True)):
+        if not _tells(mine) or same(mine, true, case):
+            continue
+        explaining = [m for m, ways in mistakes.items() if any(same(mine, way[i], case) for way in ways)]
+        if len(explaining) == 1:
+            found.setdefault(explaining[0], []).append(i)
+    if not found:
+        return None
+    most = max(found, key=lambda mistake: len(found[mistake]))
+    return most, found[most][0]
+
+
+def _tells(one: Seen) -> bool:
+    """Whether equal outputs would say something: finite numbers, not all of them 0."""
+    if one.values is None:
+        return False
+    tensors = [v for v in one.values if isinstance(v, Tensor)]
+    return not tensors or (all(t.isfinite().all() for t in tensors) and any(t.any() for t in tensors))

@@ -1,0 +1,655 @@
+"""Mistakes in RMSNorm and in its gradient."""
+
+import torch
+
+from ..mistake import Catalogue
+
+RMS_NORM = Catalogue()
+RMS_NORM_GRAD = Catalogue()
+ONE_PLUS_RMS_NORM = Catalogue()
+CONSTANT_TOKEN = Catalogue()
+
+
+def _mean_square(x, axis=-1):
+    return x.float().square().mean(axis, keepdim=True)
+
+
+def _scaled(x, mean_square, weight, eps):
+    """The rest of RMSNorm, right, after some mean of squares."""
+    return weight * (x.float() * torch.rsqrt(mean_square + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "mean-subtracted",
+    "It subtracts the mean of the token first: adding 1 to every feature does not change its output.",
+    "Which of the two norms of lesson 1 ignores a shift?",
+    "RMSNorm divides by the root mean square of x itself. Does your x still have its mean?",
+    "The statistic is x.square().mean(-1, keepdim=True): no x - x.mean() before it, and none after it.",
+)
+def _(x, weight, eps):
+    centred = x.float() - x.float().mean(-1, keepdim=True)
+    return weight * (centred * torch.rsqrt(_mean_square(centred) + eps)).to(x.dtype)
+
+
+@RMS_NORM.also("mean-subtracted")
+def _(x, weight, eps):
+    centred = x.float() - x.float().mean(-1, keepdim=True)
+    return _scaled(centred.to(x.dtype), _mean_square(x), weight, eps)
+
+
+@RMS_NORM.add(
+    "divided-by-std",
+    "It divides x by its standard deviation: the mean is taken off inside the statistic.",
+    "Is the variance of [5, 5] what you want to divide [5, 5] by?",
+    "Variance measures the distance from the mean; the mean of squares the distance from 0.",
+    "In place of var or std: the mean over the last axis of x.square().",
+)
+def _(x, weight, eps):
+    return _scaled(x, x.float().var(-1, correction=0, keepdim=True), weight, eps)
+
+
+@RMS_NORM.also("divided-by-std")
+def _(x, weight, eps):
+    return _scaled(x, x.float().var(-1, keepdim=True), weight, eps)
+
+
+@RMS_NORM.add(
+    "eps-outside-root",
+    "`eps` is added after the root: a tiny token comes out too large.",
+    "What is added first: do you take the root of a sum, or add to a root?",
+    "For [0.001, -0.001] the mean of squares is as small as eps. Which of the two numbers should eps meet?",
+    "The root is of (mean_square + eps), both inside the brackets.",
+)
+def _(x, weight, eps):
+    return weight * (x.float() / (_mean_square(x).sqrt() + eps)).to(x.dtype)
+
+
+@RMS_NORM.also("eps-outside-root")
+def _(x, weight, eps):
+    return weight * (x.float() * (torch.rsqrt(_mean_square(x)) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "eps-squared",
+    "`eps` is squared before it is added.",
+    "Whose squares belong under the root?",
+    "eps already has the size of a square: it is added to the mean of squares as it is.",
+    "Square x, take its mean, and then add eps.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, eps**2)
+
+
+@RMS_NORM.add(
+    "eps-1e-5",
+    "`eps` is fixed at 0.00001, whatever the caller gives.",
+    "Llama-1 and Llama-3 have another eps. Where does yours come from?",
+    "Look for a number like 1e-5 in your code.",
+    "The function has an argument eps: add that one under the root.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, 1e-5)
+
+
+@RMS_NORM.add(
+    "eps-1e-6",
+    "`eps` is fixed at 0.000001, whatever the caller gives.",
+    "Llama-1 and Llama-3 have another eps. Where does yours come from?",
+    "Look for a number like 1e-6 in your code.",
+    "The function has an argument eps: add that one under the root.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, 1e-6)
+
+
+@RMS_NORM.add(
+    "eps-1e-8",
+    "`eps` is fixed at 0.00000001, whatever the caller gives.",
+    "Llama-1 and Llama-3 have another eps. Where does yours come from?",
+    "Look for a number like 1e-8 in your code.",
+    "The function has an argument eps: add that one under the root.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, 1e-8)
+
+
+@RMS_NORM.add(
+    "eps-missing",
+    "`eps` is not used: a token of zeros gives 0 / 0.",
+    "What does your function do with a token of zeros?",
+    "Something small has to keep the denominator away from 0.",
+    "Add eps to the mean of squares, before the root.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, 0.0)
+
+
+@RMS_NORM.add(
+    "eps-subtracted",
+    "`eps` is subtracted, not added: a tiny token has a root of a negative number.",
+    "With which sign does eps keep the denominator away from 0?",
+    "Look at the number under your root for a token of zeros.",
+    "mean_square + eps.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, -eps)
+
+
+@RMS_NORM.add(
+    "over-sequence-too",
+    "It averages over the tokens as well: one number for a whole text.",
+    "If one token gets louder, may the others become quieter?",
+    "Look at the shape of your mean of squares for x [B, S, H]: how many numbers should there be for each token?",
+    "One number per token: the mean runs over the last axis only, [B, S, 1].",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x, (-2, -1) if x.dim() > 1 else -1), weight, eps)
+
+
+@RMS_NORM.add(
+    "over-everything",
+    "It averages over all numbers there are: one number for the whole batch.",
+    "If one token gets louder, may the others become quieter?",
+    "`mean()` without an axis runs over everything. Which axis holds the features of one token?",
+    "The mean runs over the last axis only and keeps it: [B, S, 1].",
+)
+def _(x, weight, eps):
+    return _scaled(x, x.float().square().mean(), weight, eps)
+
+
+@RMS_NORM.add(
+    "over-sequence-only",
+    "It averages each feature over the tokens: the mean runs over the wrong axis.",
+    "Which axis holds the features of one token?",
+    "For x [B, S, H] your mean of squares should be [B, S, 1]. What is its shape now?",
+    "Count the axis from the right: the features are the last one, -1.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x, -2), weight, eps)
+
+
+@RMS_NORM.also("over-sequence-only")
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x, 1), weight, eps)
+
+
+@RMS_NORM.add(
+    "over-batch",
+    "It averages over the first axis: right for a single token only.",
+    "What is on the first axis of x [B, S, H]?",
+    "Axis 0 is that of the features only when there is no other. Which index is right for any number of axes?",
+    "Count the axis from the right: the features are the last one, -1.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x, 0), weight, eps)
+
+
+@RMS_NORM.add(
+    "keepdim-lost",
+    "The mean lost its axis: the numbers of the tokens line up with the features.",
+    "What is the shape of your mean of squares, and how does it stretch over x?",
+    "Shapes are lined up from the right: [B, S] meets the last two axes of [B, S, H].",
+    "The mean has to keep the axis that it runs over, with size 1: keepdim=True.",
+)
+def _(x, weight, eps):
+    mean_square = x.float().square().mean(-1)
+    return weight * (x.float() * torch.rsqrt(mean_square + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "weight-forgotten",
+    "The weight is not applied.",
+    "What does the layer learn, and where does it come in?",
+    "One factor per feature is still missing at the end.",
+    "Multiply what you return by weight.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), torch.ones_like(weight), eps) + 0 * weight
+
+
+@RMS_NORM.add(
+    "one-plus-weight",
+    "It multiplies by (1 + weight), as another family of models does.",
+    "What does your function give where weight is 1?",
+    "In Llama the weight starts at 1 and is the factor itself.",
+    "weight times the normalized x, nothing added to weight.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), 1 + weight, eps)
+
+
+@RMS_NORM.add(
+    "weight-added",
+    "The weight is added, not multiplied.",
+    "What should come out where weight is 0?",
+    "A weight that makes a feature matter more or less is a factor.",
+    "Multiply the normalized x by weight.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), torch.ones_like(weight), eps) + weight
+
+
+@RMS_NORM.add(
+    "weight-divides",
+    "It divides by the weight.",
+    "What should come out where weight is 2?",
+    "Twice the weight, twice the output.",
+    "Multiply the normalized x by weight.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), 1 / weight, eps)
+
+
+@RMS_NORM.add(
+    "weight-before-norm",
+    "The weight is applied before the statistic: the mean of squares is that of weight · x.",
+    "Of which numbers should the squares be?",
+    "The statistic belongs to the token as it comes in.",
+    "Normalize x first; multiply by weight at the end.",
+)
+def _(x, weight, eps):
+    wide = x.float() * weight.float()
+    return (wide * torch.rsqrt(_mean_square(wide) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "weight-twice",
+    "The weight is applied twice.",
+    "How many lines of yours contain weight?",
+    "Once is enough: one factor per feature.",
+    "Normalize without weight; multiply by it once, in the last line.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight * weight, eps)
+
+
+@RMS_NORM.add(
+    "root-forgotten",
+    "It divides by the mean of squares, without a root.",
+    "If every feature doubles, by which factor does the mean of squares grow?",
+    "A token of doubled length has to come out the same. Which power of the mean of squares has the size of x?",
+    "torch.rsqrt is 1 over the square root; a plain division needs .sqrt() first.",
+)
+def _(x, weight, eps):
+    return weight * (x.float() / (_mean_square(x) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "multiplied-by-root",
+    "It multiplies by the root in place of dividing.",
+    "Should a longer token come out longer?",
+    "rsqrt is one over the root, sqrt is the root itself. Which of the two do you multiply by?",
+    "x * torch.rsqrt(…), or x / torch.sqrt(…).",
+)
+def _(x, weight, eps):
+    return weight * (x.float() * torch.sqrt(_mean_square(x) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "sum-for-mean",
+    "It adds the squares up and does not average: the output has length 1, not RMS 1.",
+    "How long is your output for [3, 4]: what are its squares on average?",
+    "The M of RMS: the squares are averaged over the H features.",
+    "mean(-1, keepdim=True) in place of sum or norm.",
+)
+def _(x, weight, eps):
+    return _scaled(x, x.float().square().sum(-1, keepdim=True), weight, eps)
+
+
+@RMS_NORM.also("sum-for-mean")
+def _(x, weight, eps):
+    return weight * (x.float() / (x.float().norm(dim=-1, keepdim=True) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "divided-by-n-minus-1",
+    "The squares are averaged over H − 1 numbers.",
+    "How many squares do you add up, and by how many do you divide?",
+    "H − 1 belongs to an estimate of a variance. There is nothing to estimate here.",
+    "Divide by H: the mean of all squares.",
+)
+def _(x, weight, eps):
+    return _scaled(x, x.float().square().sum(-1, keepdim=True) / max(x.shape[-1] - 1, 1), weight, eps)
+
+
+@RMS_NORM.add(
+    "absolute-values",
+    "It averages absolute values, not squares.",
+    "Which of the three letters of RMS is missing?",
+    "The typical size is the root of the mean of the squares.",
+    "Square, then mean, then root.",
+)
+def _(x, weight, eps):
+    return weight * (x.float() / (x.float().abs().mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+@RMS_NORM.also("absolute-values")
+def _(x, weight, eps):
+    return _scaled(x, x.float().abs().mean(-1, keepdim=True).square(), weight, eps)
+
+
+@RMS_NORM.add(
+    "square-of-mean",
+    "It squares the mean in place of averaging the squares.",
+    "For [3, -3]: which is larger, the mean of the squares or the square of the mean?",
+    "Plus and minus cancel in a mean. What has to happen before it?",
+    "First square every feature, then take the mean.",
+)
+def _(x, weight, eps):
+    return _scaled(x, x.float().mean(-1, keepdim=True).square(), weight, eps)
+
+
+@RMS_NORM.add(
+    "largest-for-mean",
+    "It divides by the largest feature.",
+    "How many of the features should have a say in the size of a token?",
+    "RMS is a mean over all features.",
+    "Square, then mean over the last axis, then root.",
+)
+def _(x, weight, eps):
+    return weight * (x.float() / (x.float().abs().amax(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "no-upcast",
+    "It squares in 16 bits: in fp16 300² is infinite, and (1e-4)² is 0.",
+    "In which dtype does your square live?",
+    "fp16 ends at 65504. What did the lesson do with x before its first step?",
+    "Begin with x.float(), and go back with .to(x.dtype) before the weight.",
+)
+def _(x, weight, eps):
+    return weight * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps))
+
+
+@RMS_NORM.also("no-upcast")
+def _(x, weight, eps):
+    return weight * x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps)
+
+
+@RMS_NORM.add(
+    "left-in-fp32",
+    "The result stays in fp32, whatever came in.",
+    "Which dtype does the next layer expect?",
+    "The way up to fp32 needs a way back. What was the dtype of x?",
+    ".to(x.dtype) for the normalized x, and then the weight.",
+)
+def _(x, weight, eps):
+    return weight.float() * (x.float() * torch.rsqrt(_mean_square(x) + eps))
+
+
+@RMS_NORM.also("left-in-fp32")
+def _(x, weight, eps):
+    return weight * (x.float() * torch.rsqrt(_mean_square(x) + eps))
+
+
+@RMS_NORM.add(
+    "statistic-detached",
+    "The values are right, but the statistic is cut from the gradient.",
+    "Does a change of x move the output through the root as well?",
+    "Look for detach, no_grad, .data or .item() around the mean of squares.",
+    "Let autograd see every step from x to the output, the mean of squares too.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x).detach(), weight, eps)
+
+
+@RMS_NORM.add(
+    "weight-before-cast",
+    "In 16 bits yours multiplies by the weight in fp32 and rounds once, as torch.nn.RMSNorm does.",
+    "Llama casts back first: about a quarter of the numbers differ by one step of bf16.",
+    "Cast back to x.dtype before the weight to be equal to the last bit.",
+    "weight * normalized.to(x.dtype).",
+    accepted=True,
+)
+def _(x, weight, eps):
+    return (weight.float() * x.float() * torch.rsqrt(_mean_square(x) + eps)).to(x.dtype)
+
+
+@RMS_NORM.also("weight-before-cast")
+def _(x, weight, eps):
+    return (weight * (x.float() * torch.rsqrt(_mean_square(x) + eps))).to(x.dtype)
+
+
+def _r(x, eps):
+    return torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+
+
+def _grad_x(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**3 * x * (wg * x).mean(-1, keepdim=True)
+
+
+def _grad_weight(x, eps, grad_output):
+    return (grad_output * x * _r(x, eps)).flatten(0, -2).sum(0)
+
+
+@RMS_NORM_GRAD.add(
+    "root-held-constant",
+    "grad_x has only its direct term: r is held constant.",
+    "Moving x changes y in two ways. Which one is missing?",
+    "r depends on x too. What is ∂r/∂x?",
+    "Subtract r³ · x · mean(weight · grad_output · x) from the direct term.",
+)
+def _(x, weight, eps, grad_output):
+    return _r(x, eps) * weight * grad_output, _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "wrong-sign",
+    "The second term of grad_x has the wrong sign.",
+    "When x grows, does r grow or shrink?",
+    "∂r/∂x is negative where x is positive. What does that do to the second term?",
+    "The second term is subtracted.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg + r**3 * x * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "sum-for-mean",
+    "The second term of grad_x is H times too large.",
+    "What became of the 1/H of ∂r/∂x?",
+    "The sum over the features is divided by H: what is that called?",
+    "mean(-1, keepdim=True) of weight · grad_output · x.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**3 * x * (wg * x).sum(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "wrong-power",
+    "r stands in the second term of grad_x with another power than 3.",
+    "What is the slope of (…)^(-1/2), written with r?",
+    "(mean_square + eps)^(-3/2) is which power of r?",
+    "r**3.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**2 * x * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.also("wrong-power")
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r * x * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-missing-in-sum",
+    "The weight is missing inside the sum of grad_x.",
+    "The gradient reaches r through every feature of y. What does each of them contain?",
+    "y_i = w_i · x_i · r, so the slope with respect to r is w_i · x_i.",
+    "Average weight · grad_output · x over the features.",
+)
+def _(x, weight, eps, grad_output):
+    r = _r(x, eps)
+    second = r**3 * x * (grad_output * x).mean(-1, keepdim=True)
+    return r * weight * grad_output - second, _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-forgotten",
+    "grad_x does not contain the weight.",
+    "What stands between x and y besides r?",
+    "By the chain rule grad_output is multiplied by weight before anything else.",
+    "Compute weight * grad_output once, and use it in both terms.",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, torch.ones_like(weight), eps, grad_output), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-gradient-not-added-up",
+    "grad_weight is not summed over the tokens.",
+    "How many weights are there, and how many numbers did you return?",
+    "All tokens share one weight: each adds its part.",
+    "Sum over every axis but the last.",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), grad_output * x * _r(x, eps)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-gradient-averaged",
+    "grad_weight is averaged over the tokens, not summed.",
+    "If a second token pulls at the weight as well, is the pull stronger?",
+    "A sum over tokens in the loss is a sum over tokens in the gradient.",
+    "sum over every axis but the last, not mean.",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), (grad_output * x * _r(x, eps)).flatten(0, -2).mean(0)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-gradient-of-x",
+    "grad_weight uses x, not the normalized x.",
+    "What is weight multiplied by in y?",
+    "y_i = w_i · x_i · r: the slope with respect to w_i is …",
+    "grad_output · x · r, summed over the tokens.",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), (grad_output * x).flatten(0, -2).sum(0)
+
+
+@RMS_NORM_GRAD.add(
+    "summed-over-one-axis",
+    "grad_weight is summed over one axis only.",
+    "Which axes of grad_output count tokens?",
+    "A token has a place in a text, and a text has a place in the batch.",
+    "Sum over both: (0, 1).",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), (grad_output * x * _r(x, eps)).sum(0)
+
+
+@RMS_NORM_GRAD.also("summed-over-one-axis")
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), (grad_output * x * _r(x, eps)).sum(-2)
+
+
+@RMS_NORM_GRAD.add(
+    "exchanged",
+    "The two gradients come back in the wrong order.",
+    "Which of the two has the shape of x?",
+    "The order is that of the arguments: x, then weight.",
+    "return grad_x, grad_weight",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_weight(x, eps, grad_output), _grad_x(x, weight, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "eps-missing",
+    "`eps` is not used in r.",
+    "Which r did the forward pass use?",
+    "The gradient of a tiny token depends on eps.",
+    "r = torch.rsqrt(x.square().mean(-1, keepdim=True) + eps).",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, 0.0, grad_output), _grad_weight(x, 0.0, grad_output)
+
+
+@ONE_PLUS_RMS_NORM.add(
+    "weight-alone",
+    "It multiplies by the weight alone, as Llama does.",
+    "By which number should a feature be multiplied when its weight is 0?",
+    "This family starts with weight = 0, and then nothing may change.",
+    "Multiply by (1 + weight).",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, eps)
+
+
+@ONE_PLUS_RMS_NORM.add(
+    "one-added-to-output",
+    "It adds 1 to the output, not to the weight.",
+    "Which number is 1 added to?",
+    "1 + weight · x is not (1 + weight) · x.",
+    "Set brackets around (1 + weight).",
+)
+def _(x, weight, eps):
+    return 1 + _scaled(x, _mean_square(x), weight, eps)
+
+
+ONE_PLUS_RMS_NORM.take(
+    RMS_NORM,
+    lambda rms_norm: lambda x, weight, eps: rms_norm(x, 1 + weight, eps),
+    without=("weight-forgotten", "one-plus-weight", "weight-added", "weight-divides", "weight-twice"),
+)
+
+
+@CONSTANT_TOKEN.add(
+    "exchanged",
+    "These are the two answers, exchanged.",
+    "Which of the two norms subtracts the mean?",
+    "What is left of [5, 5, 5, 5] when its mean is subtracted?",
+    "LayerNorm centres first. Nothing is left to scale.",
+)
+def _():
+    return torch.zeros(4).double(), torch.ones(4).double()
+
+
+@CONSTANT_TOKEN.add(
+    "length-one",
+    "RMSNorm does not make the length 1: it makes the root mean square 1.",
+    "How long is a vector of four features with RMS 1?",
+    "Divide 5 by the root of the mean of the squares, 25.",
+    "The RMS of [5, 5, 5, 5] is 5.",
+)
+def _():
+    return torch.full((4,), 0.5).double(), torch.zeros(4).double()
+
+
+@CONSTANT_TOKEN.add(
+    "unchanged",
+    "RMSNorm does not leave the token as it is.",
+    "By which number does RMSNorm divide it?",
+    "The mean of the squares is 25. Its root?",
+    "Divide every 5 by the RMS, 5.",
+)
+def _():
+    return torch.full((4,), 5.0).double(), torch.zeros(4).double()
+
+
+@CONSTANT_TOKEN.add(
+    "both-zero",
+    "RMSNorm does not subtract the mean, so it does not give zeros.",
+    "Which of the two norms subtracts the mean?",
+    "RMSNorm divides by the RMS, and does nothing else when weight is 1.",
+    "Divide every 5 by the RMS, 5.",
+)
+def _():
+    return torch.zeros(4).double(), torch.zeros(4).double()
+
+
+@CONSTANT_TOKEN.add(
+    "both-one",
+    "LayerNorm does subtract the mean.",
+    "What is left of [5, 5, 5, 5] when its mean is subtracted?",
+    "The mean is 5. Subtract it from each feature.",
+    "After centering every feature is 0, and 0 stays 0.",
+)
+def _():
+    return torch.ones(4).double(), torch.ones(4).double()

@@ -1,0 +1,105 @@
+"""Where the learner stands, in a small file beside the notebooks. The course works without it."""
+
+import contextlib
+import html
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .verdict import MARKS, Shown
+
+FILE = ".progress.json"
+_memory: dict[str, dict] = {}  # what could not be written, and what was
+
+
+def _path() -> Path:
+    return Path.cwd() / FILE
+
+
+def load(path: Path | None = None) -> dict[str, dict]:
+    """State and mistake of each exercise that was attempted; empty if there is no readable file."""
+    try:
+        entries = json.loads((path or _path()).read_text(encoding="utf-8"))["exercises"]
+        return {name: e for name, e in entries.items() if isinstance(e, dict) and e.get("state") in MARKS}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def save(name: str, state: str, mistake: str | None) -> None:
+    """Enter a verdict. What was right once stays right; nothing attempted is nothing to enter."""
+    known = {**_memory, **load()}
+    if state == "not attempted" or known.get(name, {}).get("state") == "right":
+        return
+    _memory[name] = known[name] = {"state": state, "mistake": mistake if state == "not yet" else None}
+    path = _path()
+    with contextlib.suppress(OSError):  # a read-only folder: the memory of this kernel has to do
+        if path.exists() and not load(path):
+            os.replace(path, path.with_suffix(".unreadable"))
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump({"exercises": known}, file, indent=1)
+        os.replace(file.name, path)
+
+
+@dataclass(repr=False)
+class Progress(Shown):
+    """The state of every exercise, lesson by lesson."""
+
+    lessons: list[tuple[str, list[tuple[str, str, str | None]]]]  # title, (exercise, state, mistake)
+    saved: bool
+
+    def __str__(self) -> str:
+        width = max(len(title) for title, _ in self.lessons)
+        lines = []
+        for title, exercises in self.lessons:
+            marks = "  ".join(f"{MARKS[state]} {name}" for name, state, _ in exercises)
+            lines.append(f"{title:{width}}  {self._count(exercises)}  {marks}")
+        return "\n".join([*lines, *self._footer()])
+
+    def _html(self) -> str:
+        quiet = "color:var(--jp-content-font-color2,#666666)"
+        colours = {"right": "#009E73", "not yet": "#D55E00", "not attempted": "#999999"}
+        rows = []
+        for title, exercises in self.lessons:
+            marks = " &nbsp; ".join(
+                f'<span style="white-space:nowrap"><span style="color:{colours[state]}">{MARKS[state]}</span> '
+                f"{html.escape(name)}{self._why(mistake)}</span>"
+                for name, state, mistake in exercises
+            )
+            rows.append(
+                f'<tr><td style="text-align:left;white-space:nowrap">{html.escape(title)}</td>'
+                f'<td style="{quiet}">{self._count(exercises)}</td><td style="text-align:left">{marks}</td></tr>'
+            )
+        footer = "".join(f'<div style="{quiet}">{html.escape(line)}</div>' for line in self._footer())
+        return f"<table>{''.join(rows)}</table>{footer}"
+
+    @staticmethod
+    def _count(exercises) -> str:
+        return f"{sum(state == 'right' for _, state, _ in exercises)} of {len(exercises)}"
+
+    @staticmethod
+    def _why(mistake: str | None) -> str:
+        return f" <i>({html.escape(mistake)})</i>" if mistake else ""
+
+    def _footer(self) -> list[str]:
+        legend = "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
+        return [legend] if self.saved else [legend, "This could not be saved: the folder is read-only."]
+
+
+def progress() -> Progress:
+    """Where you stand in every lesson: what is right, what is not yet, what is still to come."""
+    from .exercise import EXERCISES
+    from .lessons import TITLES
+
+    written = load()
+    known = {**_memory, **written}
+    lessons = []
+    for lesson, title in TITLES.items():
+        states = [
+            (e.name, known.get(e.name, {}).get("state", "not attempted"), known.get(e.name, {}).get("mistake"))
+            for e in EXERCISES.values()
+            if e.lesson == lesson
+        ]
+        lessons.append((title, states))
+    return Progress(lessons, saved=not set(_memory) - set(written))

@@ -1,0 +1,214 @@
+"""Calling a student's function so that nothing it does reaches beyond the call.
+
+It runs in a thread of its own with a time limit, on copies of the inputs, with what it prints kept
+aside. An exception is remembered with the line that raised it. Random state and default dtype are
+put back by `undisturbed`.
+"""
+
+import builtins
+import contextlib
+import ctypes
+import io
+import linecache
+import random
+import sys
+import sysconfig
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+TIME_LIMIT = 4.0  # seconds for one call; the inputs are tiny, so a right answer takes milliseconds
+
+_OUR_FOLDER = str(Path(__file__).parent)
+_LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
+
+
+class TimeUp(BaseException):
+    """Raised inside a function that runs too long. Not an Exception: `except Exception` lets it pass."""
+
+
+class Raised(Exception):
+    """What a function raised, in one line, and where.
+
+    `error` is the exception, `line` its own line of code, "" if that is unknown.
+    """
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        text = str(error).strip().splitlines()
+        super().__init__(f"{type(error).__name__}: {text[0]}" if text else type(error).__name__)
+        self.error, self.where = error, where
+
+
+@dataclass
+class Outcome:
+    """What one call did."""
+
+    returned: object = None
+    error: Raised | None = None
+    changed: tuple[int, ...] = ()  # arguments that are not what they were
+    gradients: tuple[Tensor | None, ...] | None = None  # of the floating-point arguments; None: not asked
+    in_place: Raised | None = None  # autograd could not go back: a tensor it needs was overwritten
+    printed: str = ""
+    warned: tuple[str, ...] = ()
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the call was still running at the time limit."""
+        return self.error is not None and isinstance(self.error.error, TimeUp)
+
+
+def call(function: Callable, arguments: tuple, *, gradients: bool = False) -> Outcome:
+    """Call `function` on copies of `arguments` with a time limit, and report; never raises for it.
+
+    Args:
+        arguments: tensors are cloned (keeping their strides), other values passed as they are.
+        gradients: also send a fixed gradient back, and keep what arrives at every floating-point tensor.
+    """
+    outcome = _watched(function, [_copy(a) for a in arguments])
+    if gradients and outcome.error is None and not outcome.changed:
+        _add_gradients(outcome, function, arguments)
+    return outcome
+
+
+def _copy(argument):
+    if not isinstance(argument, Tensor):
+        return argument
+    copy = torch.empty_strided(argument.shape, argument.stride(), dtype=argument.dtype, device=argument.device)
+    return copy.copy_(argument)
+
+
+def _watched(function: Callable, arguments: list) -> Outcome:
+    outcome, printed = Outcome(), io.StringIO()
+    before = [_copy(a) for a in arguments]
+
+    def work() -> None:
+        try:
+            outcome.returned = function(*arguments)
+        except BaseException as error:  # sys.exit() in an answer ends the answer only
+            outcome.error = Raised(error, _line_of(error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), _no_input():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            thread.start()
+            thread.join(TIME_LIMIT)
+        if thread.is_alive():
+            outcome.error = Raised(TimeUp(), _line_running(thread))
+            _stop(thread)
+    outcome.printed = printed.getvalue()
+    outcome.warned = tuple(str(w.message).splitlines()[0] for w in caught)
+    if not outcome.timed_out:
+        outcome.changed = tuple(
+            i for i, (a, b) in enumerate(zip(arguments, before, strict=True)) if not _untouched(a, b)
+        )
+    return outcome
+
+
+def _stop(thread: threading.Thread) -> None:
+    """Raise TimeUp in the thread. One that holds on to it (a bare `except:`) is left behind: a daemon."""
+    for _ in range(20):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp))
+        thread.join(0.05)
+        if not thread.is_alive():
+            return
+
+
+def _untouched(argument, before) -> bool:
+    if not isinstance(argument, Tensor):
+        return True
+    if argument.shape != before.shape or argument.dtype != before.dtype:
+        return False
+    return argument.device.type == "meta" or torch.equal(argument.nan_to_num(), before.nan_to_num())
+
+
+def _add_gradients(outcome: Outcome, function: Callable, arguments: tuple) -> None:
+    leaves = [_copy(a).requires_grad_() if _differentiable(a) else a for a in arguments]
+    wanted = [leaf for leaf in leaves if _differentiable(leaf)]
+
+    def forward_and_back(*_):
+        # Not the leaves themselves: autograd forbids writing into a leaf, and that is no mistake here.
+        returned = function(*[a.view_as(a) if _differentiable(a) else a for a in leaves])
+        outputs = [t for t in _as_tuple(returned) if isinstance(t, Tensor) and t.requires_grad]
+        if not outputs:
+            return [None] * len(wanted)
+        back = [_fixed(t) for t in outputs]
+        return torch.autograd.grad(outputs, wanted, back, allow_unused=True)
+
+    result = _watched(forward_and_back, [])
+    if result.error is None:
+        outcome.gradients = tuple(result.returned)
+    elif "inplace" in str(result.error):
+        outcome.in_place = result.error
+    else:
+        outcome.error = result.error
+
+
+def _differentiable(argument) -> bool:
+    return isinstance(argument, Tensor) and argument.is_floating_point()
+
+
+def _fixed(like: Tensor) -> Tensor:
+    """A gradient to send back: numbers between -1 and 1, no two neighbours alike."""
+    return torch.arange(1, like.numel() + 1).mul(2.399963).cos().reshape(like.shape).to(like)
+
+
+def _as_tuple(returned) -> tuple:
+    return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+
+
+def _line_of(error: BaseException) -> str:
+    """The deepest line of the student's own code in the traceback, as "line 3: `…`"."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith((_OUR_FOLDER, *_LIBRARIES, "<frozen"))]
+    return _show_line(own[-1].filename, own[-1].lineno) if own else ""
+
+
+def _line_running(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident)
+    while frame and frame.f_code.co_filename.startswith((_OUR_FOLDER, *_LIBRARIES)):
+        frame = frame.f_back
+    return _show_line(frame.f_code.co_filename, frame.f_lineno) if frame else ""
+
+
+def _show_line(filename: str, number: int) -> str:
+    text = linecache.getline(filename, number).strip()
+    return f"line {number}: {text}" if text else f"line {number}"
+
+
+@contextlib.contextmanager
+def _no_input() -> Iterator[None]:
+    def refuse(*_):
+        raise RuntimeError("input() is not for a function like this: its numbers come as arguments")
+
+    before, builtins.input = builtins.input, refuse
+    try:
+        yield
+    finally:
+        builtins.input = before
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put back the global random states and the default dtype, which is fp32 in here."""
+    numpy = sys.modules.get("numpy")
+    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
+    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        if numpy:
+            numpy.random.set_state(states[2])
+        if on_gpu is not None:
+            torch.cuda.set_rng_state_all(on_gpu)
