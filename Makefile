@@ -16,7 +16,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help env lab test lint images notebooks parity parity-matrix lock clean
+.PHONY: help env lab test lint images notebooks parity check-zoo parity-matrix lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh
 
 parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
 	@$(RUN) -m lecture_utils.parity $(ARGS)
+
+check-zoo: $(READY) ## every checker on 200 random sizes: right forms accepted, mistakes caught and named (an hour on 2 cores; ARGS="NAME --seeds 5")
+	@OMP_NUM_THREADS=1 $(RUN) tests/check_zoo.py $(ARGS)
 
 # The versions with which parity is proved; each is unpacked beside the others and put first on the path.
 MATRIX ?= 4.48.3 4.57.6 5.0.0 5.24.0

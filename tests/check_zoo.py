@@ -6,14 +6,19 @@ two mistakes caught and named as one of the two.
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
+import tempfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import right_forms
+import torch
 from tqdm import tqdm
 
 from lecture_utils.check import EXERCISES
@@ -69,33 +74,54 @@ def share(part, whole):
     return f"{part / whole:7.1%}" if whole else f"{'–':>7}"
 
 
+def visit_all(name, seeds):
+    """The sum over some seeds; each process does some of the work."""
+    torch.set_num_threads(1)
+    os.chdir(tempfile.gettempdir())  # not the learner's record of progress
+    count, surprises = Counter(), []
+    for seed in seeds:
+        found, odd = visit(EXERCISES[name], seed)
+        count += found
+        surprises += odd
+    return count, surprises
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("exercises", nargs="*", help="names (default: all)")
-    parser.add_argument("--seeds", type=int, default=200, help="random shapes and numbers for each (default: 200)")
+    parser.add_argument("exercises", nargs="*", metavar="EXERCISE", help="default: all of them")
+    parser.add_argument("--seeds", type=int, default=200, help="random sizes and numbers for each (default: 200)")
     parser.add_argument("--surprises", type=int, default=5, help="how many to print")
     options = parser.parse_args()
-    chosen = [EXERCISES[name] for name in options.exercises] or list(EXERCISES.values())
-    total, surprises, rows = Counter(), [], []
-    bar = tqdm(total=len(chosen) * options.seeds, disable=not sys.stderr.isatty())
-    for exercise in chosen:
-        count = Counter(ids=len([m for m in exercise.mistakes if not m.accepted]))
-        for seed in range(options.seeds):
-            found, odd = visit(exercise, seed)
-            count += found
+    chosen = options.exercises or list(EXERCISES)
+    if unknown := set(chosen) - EXERCISES.keys():
+        parser.error(f"there is no exercise {', '.join(sorted(unknown))}")
+    counts, surprises = {name: Counter() for name in chosen}, []
+    bar = tqdm(total=len(chosen) * options.seeds, unit="seed", disable=not sys.stderr.isatty())
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        blocks = [range(i, min(i + 10, options.seeds)) for i in range(0, options.seeds, 10)]
+        tasks = {pool.submit(visit_all, name, block): (name, block) for name in chosen for block in blocks}
+        for task in as_completed(tasks):
+            name, block = tasks[task]
+            found, odd = task.result()
+            counts[name] += found
             surprises += odd
-            bar.update()
-        rows.append((exercise.name, count))
-        total += count
+            bar.update(len(block))
     bar.close()
-    print(f"{options.seeds} seeds: other sizes and other numbers each time")
-    print(f"{'exercise':22}{'forms':>7}{'accepted':>10}{'mistakes':>10}{'caught':>9}{'named':>9}"
-          f"{'pairs':>8}{'caught':>9}{'one named':>11}")  # fmt: skip
-    for name, c in [*rows, ("all", total)]:
+    total = sum(counts.values(), Counter())
+    print(f"{options.seeds} seeds each: other sizes and other numbers every time")
+    print(
+        f"{'exercise':28}{'right forms':>12}{'accepted':>10}{'mistakes':>10}{'caught':>9}{'named':>9}"
+        f"{'pairs':>8}{'caught':>9}{'one named':>11}"
+    )
+    for name, c in [*counts.items(), ("all", total)]:
         forms, pairs = c["forms"] // options.seeds, c["pairs"] // options.seeds
-        print(f"{name:22}{forms:7}{share(c['accepted'], c['forms']):>10}{c['ids']:10}"
-              f"{share(c['caught'], c['mistakes']):>9}{share(c['named'], c['mistakes']):>9}{pairs:8}"
-              f"{share(c['pairs caught'], c['pairs']):>9}{share(c['pairs named'], c['pairs']):>11}")  # fmt: skip
+        chosen_here = chosen if name == "all" else [name]
+        ids = sum(not m.accepted for each in chosen_here for m in EXERCISES[each].mistakes)
+        print(
+            f"{name:28}{forms:12}{share(c['accepted'], c['forms']):>10}{ids:10}"
+            f"{share(c['caught'], c['mistakes']):>9}{share(c['named'], c['mistakes']):>9}{pairs:8}"
+            f"{share(c['pairs caught'], c['pairs']):>9}{share(c['pairs named'], c['pairs']):>11}"
+        )
     for line in surprises[: options.surprises]:
         print(f"\n{line}")
     good = total["accepted"] == total["forms"] and total["caught"] == total["mistakes"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "lecture_utils"
-HEAVY = {"transformers", "matplotlib", "ipywidgets", "jupyterlab", "IPython"}
+HEAVY = {"transformers", "matplotlib", "ipywidgets", "jupyterlab", "IPython", "nbclient", "nbformat"}
 
 
 def modules_after(statement):
@@ -24,6 +24,7 @@ def modules_after(statement):
         ("import lecture_utils.llama", set()),
         ("import lecture_utils.parity", set()),
         ("import lecture_utils.parity.formula", set()),
+        ("import lecture_utils.check", set()),
         ("import lecture_utils.plots.rmsnorm_by_hand", {"matplotlib"}),
         ("import lecture_utils.predict", {"ipywidgets", "IPython"}),
     ],
@@ -48,13 +49,14 @@ def test_importing_llama_needs_torch_and_the_standard_library_only():
 @pytest.mark.parametrize(
     ("floor", "may_not_import"),
     [
-        ("llama", {"parity", "plots", "predict", "transformers"}),
-        ("parity", {"plots", "predict", "matplotlib", "ipywidgets", "transformers"}),
-        ("plots", {"parity", "predict", "transformers", "ipywidgets"}),
+        ("llama", {"parity", "check", "plots", "predict", "transformers"}),
+        ("parity", {"check", "plots", "predict", "matplotlib", "ipywidgets", "transformers"}),
+        ("check", {"plots", "predict", "matplotlib", "ipywidgets", "transformers"}),
+        ("plots", {"parity", "check", "predict", "transformers", "ipywidgets"}),
     ],
 )
 def test_a_floor_does_not_reach_upwards(floor, may_not_import):
-    for file in (PACKAGE / floor).glob("*.py"):
+    for file in (PACKAGE / floor).rglob("*.py"):
         if file.name == "reference.py":
             continue
         for node in ast.walk(ast.parse(file.read_text())):

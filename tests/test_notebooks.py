@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from lecture_utils import llama
+from lecture_utils.check import EXERCISES
+from lecture_utils.check.lessons import TITLES
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = {path.stem: json.loads(path.read_text()) for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
@@ -40,11 +42,15 @@ def headings(stem, level):
     return re.findall(rf"^#{{{level}}} (.+)$", text, flags=re.MULTILINE)
 
 
-def test_lessons_pictures_and_plot_modules_have_the_same_names():
+def test_lessons_pictures_plots_and_checkers_have_the_same_names():
     modules = {p.stem for p in ROOT.glob("lecture_utils/plots/*.py")} - {"__init__", "__main__", "style"}
     pictures = {p.stem for p in ROOT.glob("images/*.svg")}
     assert [stem[:2] for stem in NOTEBOOKS] == list(PARTS)
     assert {stem[3:] for stem in NOTEBOOKS} == modules
+    for floor in ("check/lessons", "check/mistakes"):
+        assert {p.stem for p in ROOT.glob(f"lecture_utils/{floor}/*.py")} - {"__init__"} == modules
+    titles = {stem[3:]: headings(stem, 1)[0] for stem in NOTEBOOKS}
+    assert titles == TITLES and list(titles) == list(TITLES)
     assert NOTEBOOKS.keys() <= pictures
     assert {name[:2] for name in pictures} == PARTS.keys()
 
@@ -67,11 +73,37 @@ def test_first_cell_has_minutes_needs_and_links_that_lead_somewhere(stem):
 
 
 @each_notebook
-def test_exercises_have_difficulty_and_minutes(stem):
-    turns = [h for h in headings(stem, 3) if h.startswith("Your turn")]
-    assert turns
-    for heading in turns:
+def test_exercises_of_every_kind_have_difficulty_and_minutes(stem):
+    exercises = [h for h in headings(stem, 3) if h.startswith(("Your turn:", "Predict:", "Vary:", "Debug:"))]
+    assert {h.split(":")[0] for h in exercises} == {"Your turn", "Predict", "Vary", "Debug"}
+    for heading in exercises:
         assert re.search(r" · difficulty [1-5] of 5 · \d+ minutes( · second reading)?$", heading), heading
+
+
+@each_notebook
+def test_every_exercise_is_checked_where_it_stands_and_is_not_attempted_as_shipped(stem):
+    lesson = [e.name for e in EXERCISES.values() if e.lesson == stem[3:]]
+    checked = {}
+    for cell in cells(stem, "code"):
+        for name, argument in re.findall(r"^check\.(\w+)\((\w+)", source(cell), flags=re.MULTILINE):
+            if not argument.startswith("suspect"):
+                (output,) = cell["outputs"]
+                checked[name] = "".join(output["data"]["text/plain"])
+    assert set(checked) == set(lesson)
+    for name, text in checked.items():
+        assert text.startswith(f"○ {name} · not attempted"), text
+
+
+@each_notebook
+def test_suspects_under_break_it_are_named(stem):
+    verdicts = [
+        "".join(cell["outputs"][0]["data"]["text/plain"])
+        for cell in cells(stem, "code")
+        if re.search(r"^check\.\w+\(suspect_", source(cell), flags=re.MULTILINE)
+    ]
+    assert len(verdicts) >= 2
+    for text in verdicts:
+        assert re.match(r"✗ \w+ · not yet · [a-z0-9-]+\n", text), text
 
 
 def core_code(stem):

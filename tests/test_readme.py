@@ -38,3 +38,15 @@ def test_the_example_runs():
     (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     run = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
     assert run.stdout.count("equal") >= 3
+
+
+def test_the_verdict_that_is_shown_is_what_the_checker_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    from lecture_utils import check
+
+    def rms_norm(x, weight, eps):
+        return weight * x / (x.square().mean(-1, keepdim=True) + eps)
+
+    check.rms_norm._wrong_runs.clear()
+    verdict = check.rms_norm(lambda x, weight, eps: rms_norm(x.float(), weight, eps).to(x.dtype))
+    assert str(verdict) in README

@@ -124,16 +124,16 @@ class Exercise:
 
     def _judge(self, function, seed: int) -> Verdict:
         unusable = self._unusable(function)
-        if unusable:
+        if unusable is not None:  # a verdict "not yet" is false
             return unusable
         cases, right = self._expected(seed)
-        outcomes = [call(function, cases[0].arguments, gradients=cases[0].gradients)]
+        outcomes = [call(function, cases[0].arguments, gradients=cases[0].differentiated)]
         if _nothing(outcomes[0]):
             return self._not_attempted(function)
         for case in cases[1:]:
             if outcomes[-1].timed_out:
                 break
-            outcomes.append(call(function, case.arguments, gradients=case.gradients))
+            outcomes.append(call(function, case.arguments, gradients=case.differentiated))
         cases, right = cases[: len(outcomes)], right[: len(outcomes)]
         mine = [seen(outcome, len(self._outputs)) for outcome in outcomes]
         if self._given and self._is_given(mine, cases):
@@ -215,9 +215,9 @@ class Exercise:
         for accepted in (m for m in self.mistakes if m.accepted):
             for way in accepted.functions:
                 theirs = [observe(way, case, len(self._outputs)) for case in cases]
-                if _equal_bits(mine, theirs) and not _equal_bits(mine, right):
+                if _same_rounding(mine, theirs) and not _same_rounding(mine, right):
                     notes.append(f"{accepted.name} {accepted.hints[0]}")
-        notes += self._missing_gradients(right, mine)
+        notes += self._missing_gradients(cases, right, mine)
         if any(o.in_place for o in outcomes):
             notes.append(
                 "The values are right; but a line writes into a tensor that autograd needs for the gradient, "
@@ -227,15 +227,13 @@ class Exercise:
         notes += _asides(outcomes)
         return notes
 
-    def _missing_gradients(self, right, mine) -> list[str]:
-        missing = set()
-        for true, one in zip(right, mine, strict=True):
+    def _missing_gradients(self, cases, right, mine) -> list[str]:
+        missing = {}
+        for case, true, one in zip(cases, right, mine, strict=True):
             if true.gradients and one.gradients:
-                missing |= {i for i, (a, b) in enumerate(zip(one.gradients, true.gradients, strict=True))
-                            if a is None and b is not None}  # fmt: skip
-        floats = [n for n, a in zip(self.arguments, self._expected(0)[0][0].arguments, strict=True)
-                  if isinstance(a, Tensor) and a.is_floating_point()]  # fmt: skip
-        return [f"No gradient reaches `{floats[i]}`: in training it would never change." for i in sorted(missing)]
+                pairs = zip(case.differentiated, one.gradients, true.gradients, strict=True)
+                missing |= {i: None for i, got, expected in pairs if got is None and expected is not None}
+        return [f"No gradient reaches `{self.arguments[i]}`: in training it would never change." for i in missing]
 
     def _device_note(self, function, cases) -> list[str]:
         """A tensor that the function makes on the CPU shows when its inputs live elsewhere."""
@@ -244,7 +242,7 @@ class Exercise:
             return []
         outcome = call(function, moved)
         told = str(outcome.error) if outcome.error else ""
-        if "same device" in told or "two devices" in told:
+        if "expected device meta" in told or "Cannot copy out of meta" in told:
             return [f"On a GPU it would fail: it makes a tensor on the CPU ({outcome.error.where})."]
         return []
 
@@ -253,7 +251,7 @@ class Exercise:
         wrong = {m: w for m, w in mistakes.items() if not m.accepted}
         first = next((i for i, p in enumerate(problems) if p), changed)
         known = fitting(mine, cases, wrong) if any(problems) else None
-        if known is None and changed is not None:
+        if changed is not None and not any(problems):
             name = self.arguments[outcomes[changed].changed[0]]
             return self._verdict(
                 _INPUT_CHANGED.id, f"{_INPUT_CHANGED.name} (`{name}` is not what it was.)", _INPUT_CHANGED,
@@ -262,23 +260,32 @@ class Exercise:
         found: Problem = problems[first]
         facts = self._facts(cases[first], outcomes[first], right[first], found)
         notes = _asides(outcomes)
+        if changed is not None:
+            notes = [f"It also writes into its input `{self.arguments[outcomes[changed].changed[0]]}`.", *notes]
         if known:
-            finding = f"{known.name}\n{found.sentence}" if found.kind not in ("values", "gradient") else known.name
+            # Numbers tell more than an error: show them, if there is an input on which it runs.
+            runs = [i for i, p in enumerate(problems) if p and p.kind != "raises"]
+            if runs and found.kind == "raises":
+                first, found = runs[0], problems[runs[0]]
+                facts = self._facts(cases[first], outcomes[first], right[first], found)
+            says_more = found.kind not in ("values", "gradient")
+            finding = f"{known.name}\n{_capital(found.sentence)}" if says_more else known.name
             return self._verdict(known.id, finding, known, facts=facts, notes=notes, function=function)
         if found.kind == "gradient-cut":
             return self._verdict(_GRADIENT_CUT.id, _GRADIENT_CUT.name, _GRADIENT_CUT, facts=facts, notes=notes,
                                  function=function)  # fmt: skip
-        if found.kind != "too-slow" and props.is_random(function, cases[first], n):
+        if found.kind in ("values", "not-finite", "shape") and props.is_random(function, cases[first], n):
             return self._verdict(_RANDOM.id, _RANDOM.name, _RANDOM, facts=facts, notes=notes, function=function)
-        partly = showing(mine, right, cases, wrong)
+        simple = props.pattern(mine, right)
+        partly = None if simple and simple.whole else showing(mine, right, cases, wrong)
         if partly:
             known, at = partly
-            notes = [f"That shows on this input. On others something else differs too.", *notes]
+            notes = ["That shows on this input. On others something else differs too.", *notes]
             facts = self._facts(cases[at], outcomes[at], right[at], problems[at])
             return self._verdict(known.id, known.name, known, facts=facts, notes=notes, function=function)
-        return self._unknown(function, seed, cases, right, mine, outcomes, found, facts, notes)
+        return self._unknown(function, seed, cases, simple, found, facts, notes)
 
-    def _unknown(self, function, seed, cases, right, mine, outcomes, found: Problem, facts, notes) -> Verdict:
+    def _unknown(self, function, seed, cases, simple, found: Problem, facts, notes) -> Verdict:
         """No known mistake fits: say which properties fail, and what pattern the numbers have."""
         n, findings = len(self._outputs), []
         if found.kind in ("values", "not-finite", "gradient"):
@@ -286,8 +293,7 @@ class Exercise:
             findings = props.unused_arguments(self.arguments, self.solution_function, function, probe, n)
             if self._properties:
                 findings += props.failing(self._properties(Draw(seed)), function, n)
-            seen_pattern = props.pattern(mine, right, outcomes)
-            findings += [seen_pattern] if seen_pattern else []
+            findings += [simple] if simple else []
         failed = ([] if found.kind == "values" else [found.kind]) + [f.id for f in findings]
         sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
         sentences += [f.sentence for f in findings[:2]]
@@ -315,11 +321,13 @@ class Exercise:
         facts = [(name, show(a)) for name, a in zip(self.arguments, case.arguments, strict=True)]
         if found and found.kind == "gradient":
             mine, true = outcome.gradients, right.gradients
-            floats = [n for n, a in zip(self.arguments, case.arguments, strict=True)
-                      if isinstance(a, Tensor) and a.is_floating_point()]  # fmt: skip
             i = max(range(len(true)), key=lambda i: _gap(mine[i], true[i]))
-            return [*facts, (f"gradient of {floats[i]}: got", _at_worst(mine[i], true[i], True)),
-                    ("expected", _at_worst(mine[i], true[i], False))]  # fmt: skip
+            name = self.arguments[case.differentiated[i]]
+            return [
+                *facts,
+                (f"gradient of {name}: got", _at_worst(mine[i], true[i], True)),
+                ("expected", _at_worst(mine[i], true[i], False)),
+            ]
         if found and found.kind in ("values", "not-finite"):
             mine = seen(outcome, len(self._outputs)).values
             for name, got, expected in zip(self._outputs, mine, right.values, strict=True):
@@ -340,7 +348,7 @@ class Answer(Exercise):
     """
 
     def __init__(self, name: str, *, lesson: str, right: dict[str, object], mistakes: Catalogue,
-                 hints: tuple[str, str, str], because: str) -> None:  # fmt: skip
+                 hints: tuple[str, str, str], because: str, tolerance: float = 0.005) -> None:  # fmt: skip
         values = tuple(_as_answer(v) for v in right.values())
 
         def solution():
@@ -348,10 +356,11 @@ class Answer(Exercise):
 
         solution.__name__ = name
         super().__init__(
-            solution, lesson=lesson, cases=lambda draw: [Case((), tolerance=0.005)], mistakes=mistakes, hints=hints,
+            solution, lesson=lesson, cases=lambda draw: [Case((), tolerance=tolerance)], mistakes=mistakes,
+            hints=hints,
             outputs=tuple(right),
         )  # fmt: skip
-        self._because, self._right_answers = because, right
+        self._because, self._right_answers, self._values = because, right, values
 
     def __call__(self, *answers, seed: int = 0) -> Verdict:
         """Check one answer for each of the names. `...` stands for one that is not there yet."""
@@ -361,6 +370,13 @@ class Answer(Exercise):
             sentence = f"{len(answers)} answers came; it is called as check.{self.name}({', '.join(self._outputs)})."
             return self._verdict(_SIGNATURE, sentence)
         values = tuple(_as_answer(a) for a in answers)
+        for name, value, right in zip(self._outputs, values, self._values, strict=True):
+            if type(value) is not type(right):
+                wanted = "a word" if isinstance(right, str) else "a number, or a list of numbers"
+                return self._verdict("wrong-type", f"{name} is to be {wanted}, not {value!r}.")
+            if isinstance(right, Tensor) and value.shape != right.shape:
+                came = f"a list of {value.numel()}" if value.dim() else "one number"
+                return self._verdict("shape", f"{name}: {came} came; another number of numbers is asked for.")
         verdict = super().__call__(lambda: values if len(values) > 1 else values[0], seed=seed)
         verdict.facts = [(n, show(v)) for n, v in zip(self._outputs, values, strict=True)]
         if verdict.passed:
@@ -447,10 +463,10 @@ def _allowed(case: Case, expected: Tensor) -> float:
     return case.tolerance if case.tolerance is not None else TOLERANCES.get(expected.dtype, 0.0)
 
 
-def _equal_bits(a: list[Seen], b: list[Seen]) -> bool:
-    return all(
-        torch.equal(x, y) for m, n in zip(a, b, strict=True) for x, y in zip(m.values, n.values, strict=True)
-    )
+def _same_rounding(a: list[Seen], b: list[Seen]) -> bool:
+    """Whether all outputs in 16 bits are the same bits."""
+    pairs = [(x, y) for m, n in zip(a, b, strict=True) for x, y in zip(m.values, n.values, strict=True)]
+    return all(torch.equal(x, y) for x, y in pairs if x.dtype in (torch.bfloat16, torch.float16))
 
 
 def _unwrapped(function):

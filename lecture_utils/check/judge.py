@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .mistake import Mistake
-from .run import Outcome, call
+from .run import Outcome, call, differentiable
 
 # Largest |got − expected| / (|expected| + RMS of expected). Wide enough for any order of the sums;
 # inputs are chosen so that a mistake is far beyond it. float64: a function may work in fp32 inside.
@@ -25,13 +25,22 @@ class Case:
     """One call of the student's function.
 
     `label` says what is special about it ("in fp16"), "" if nothing is. `gradients`: compare these as
-    well. `tolerance` replaces that of TOLERANCES.
+    well, of all floating-point arguments (only the first must have one), or of those in these places.
+    `tolerance` replaces that of TOLERANCES.
     """
 
     arguments: tuple
     label: str = ""
-    gradients: bool = False
+    gradients: bool | tuple[int, ...] = False
     tolerance: float | None = None
+
+    @property
+    def differentiated(self) -> tuple[int, ...]:
+        """The places of the arguments whose gradients are compared."""
+        if not self.gradients:
+            return ()
+        places = range(len(self.arguments)) if self.gradients is True else self.gradients
+        return tuple(i for i in places if differentiable(self.arguments[i]))
 
 
 @dataclass(frozen=True)
@@ -59,9 +68,9 @@ def seen(outcome: Outcome, n_outputs: int) -> Seen:
     return Seen(tuple(returned) if many else (returned,), outcome.gradients)
 
 
-def observe(function: Callable, case: Case, n_outputs: int) -> Seen:
-    """What a function of ours (the solution, a mistake) gives for a case."""
-    return seen(call(function, case.arguments, gradients=case.gradients), n_outputs)
+def observe(function: Callable, case: Case, n_outputs: int, *, trusted: bool = True) -> Seen:
+    """What a function of ours (the solution, a mistake) gives for a case; of a student's, if not trusted."""
+    return seen(call(function, case.arguments, gradients=case.differentiated, trusted=trusted), n_outputs)
 
 
 def same(a: Seen, b: Seen, case: Case) -> bool:
@@ -82,17 +91,26 @@ def _same_value(got, expected, tolerance: float | None) -> bool:
     if isinstance(got, Tensor) and isinstance(expected, Tensor):
         alike = (got.shape, got.dtype, got.device) == (expected.shape, expected.dtype, expected.device)
         return alike and _close(got, expected, tolerance)
-    return type(got) is type(expected) and got == expected
+    if type(got) is not type(expected):
+        return False
+    try:
+        return bool(got == expected)
+    except (ValueError, RuntimeError):  # numpy arrays, or tensors in a list: no one answer
+        return repr(got) == repr(expected)
 
 
 def _close(got: Tensor, expected: Tensor, tolerance: float | None) -> bool:
     if tolerance is None:
         tolerance = TOLERANCES.get(expected.dtype, 0.0)
+    if got.device == expected.device and torch.equal(got, expected):
+        return True
     return bool((error(got, expected) <= tolerance).all())
 
 
 def error(got: Tensor, expected: Tensor) -> Tensor:
     """|got − expected| / (|expected| + RMS of expected), entry by entry; 0 where both are not finite."""
+    if got.device != expected.device or got.device.type == "meta":
+        return torch.full(expected.shape, torch.inf)
     got, expected = got.detach().double(), expected.detach().double()
     finite = expected.isfinite()
     rms = expected[finite].square().mean().sqrt() if finite.any() else 0.0
@@ -113,7 +131,8 @@ def problem(outcome: Outcome, right: Seen, case: Case, names: tuple[str, ...]) -
         return Problem("too-slow", f"It was still running after a few seconds, and was stopped.{where}")
     if outcome.error is not None:
         where = f"\nin {outcome.error.where}" if outcome.error.where else ""
-        return Problem("raises", f"It raised {outcome.error}{where}")
+        stub = "\nIs a function that it calls still without a return?" if "NoneType" in str(outcome.error) else ""
+        return Problem("raises", f"It raised {outcome.error}{where}{stub}")
     if len(names) > 1:
         count = f"a tuple of {len(names)}: {', '.join(names)}"
         if not isinstance(outcome.returned, tuple | list):
@@ -125,7 +144,7 @@ def problem(outcome: Outcome, right: Seen, case: Case, names: tuple[str, ...]) -
         found = _value_problem(name if len(names) > 1 else "", got, expected, case)
         if found:
             return found
-    return _gradient_problem(outcome, right)
+    return _gradient_problem(outcome, right, case)
 
 
 def _value_problem(name: str, got, expected, case: Case) -> Problem | None:
@@ -138,7 +157,7 @@ def _value_problem(name: str, got, expected, case: Case) -> Problem | None:
         return Problem("wrong-type", f"{it}{_what(got)} came back; expected a tensor.")
     if got.shape != expected.shape:
         return Problem("shape", f"{it}shape {list(got.shape)} came back; expected {list(expected.shape)}.")
-    if got.device != expected.device:
+    if got.device != expected.device or got.device.type == "meta":
         return Problem("device", f"{it}a tensor on {got.device} came back; expected it on {expected.device}.")
     if got.dtype != expected.dtype:
         return Problem("dtype", f"{it}{_name(got.dtype)} came back; expected {_name(expected.dtype)}.")
@@ -150,13 +169,15 @@ def _value_problem(name: str, got, expected, case: Case) -> Problem | None:
     return None
 
 
-def _gradient_problem(outcome: Outcome, right: Seen) -> Problem | None:
+def _gradient_problem(outcome: Outcome, right: Seen, case: Case) -> Problem | None:
     if right.gradients is None or outcome.gradients is None:
         return None
     # The first argument is what flows through the network: cut off, nothing below can learn. A weight
     # without a gradient is only noted: it may have been wrapped into a module of its own.
-    for i, (got, expected) in enumerate(zip(outcome.gradients, right.gradients, strict=True)):
-        if got is None and expected is not None and i == 0:
+    needed = case.gradients if isinstance(case.gradients, tuple) else case.differentiated[:1]
+    pairs = zip(case.differentiated, outcome.gradients, right.gradients, strict=True)
+    for place, got, expected in pairs:
+        if got is None and expected is not None and place in needed:
             return Problem("gradient-cut", "The values are right, but no gradient comes back through it.")
         if got is not None and expected is not None and not _close(got, expected, _GRADIENT_TOLERANCE):
             return Problem("gradient", "The values are right, the gradients are not.")
@@ -212,4 +233,6 @@ def _tells(one: Seen) -> bool:
     if one.values is None:
         return False
     tensors = [v for v in one.values if isinstance(v, Tensor)]
+    if any(t.device.type == "meta" for t in tensors):
+        return False
     return not tensors or (all(t.isfinite().all() for t in tensors) and any(t.any() for t in tensors))

@@ -1,13 +1,13 @@
 """What still can be said when no known mistake fits: properties that fail, and patterns in the numbers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from .judge import Case, Seen, error, observe, same
-from .run import Outcome, call
+from .run import call
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Finding:
     id: str
     sentence: str
     question: str
+    whole: bool = False  # it explains every number in every input: no known mistake can say more
 
 
 def failing(properties: list[Property], function: Callable, n_outputs: int) -> list[Finding]:
@@ -71,16 +72,17 @@ def unused_arguments(
 ) -> list[Finding]:
     """Arguments that make no difference to the function, although they should."""
     found = []
-    base = observe(function, case, n_outputs)
+    base, expected = observe(function, case, n_outputs, trusted=False), observe(solution, case, n_outputs)
     if base.values is None:
         return found
     for i, (name, argument) in enumerate(zip(names, case.arguments, strict=True)):
         for changed in _others(argument):
             other = Case((*case.arguments[:i], changed, *case.arguments[i + 1 :]), tolerance=case.tolerance)
-            right, mine = (observe(f, other, n_outputs) for f in (solution, function))
+            right = observe(solution, other, n_outputs)
+            mine = observe(function, other, n_outputs, trusted=False)
             if right.values is None or mine.values is None:
                 continue
-            if not same(right, observe(solution, case, n_outputs), case) and same(mine, base, case):
+            if not same(right, expected, case) and same(mine, base, case):
                 sentence = f"Another `{name}` makes no difference to what comes back."
                 found.append(Finding(f"{name}-unused", sentence, f"Where should `{name}` come in?"))
                 break
@@ -90,7 +92,7 @@ def unused_arguments(
 def _others(argument) -> list:
     """Other values of the same kind, by which to see whether an argument is used."""
     if isinstance(argument, Tensor):
-        return [argument * 3 + 1 if argument.is_floating_point() else argument * 3 + 1]
+        return [argument * 3 + 1]
     if isinstance(argument, float):
         return [3 * argument + 0.5]
     return [2 * argument, argument // 2] if isinstance(argument, int) else []
@@ -98,11 +100,11 @@ def _others(argument) -> list:
 
 def is_random(function: Callable, case: Case, n_outputs: int) -> bool:
     """Whether two calls with the same arguments give different things."""
-    first, second = (observe(function, case, n_outputs) for _ in range(2))
+    first, second = (observe(function, case, n_outputs, trusted=False) for _ in range(2))
     return not same(first, second, case)
 
 
-def pattern(mine: list[Seen], right: list[Seen], outcomes: list[Outcome]) -> Finding | None:
+def pattern(mine: list[Seen], right: list[Seen]) -> Finding | None:
     """One simple relation between what came back and what was expected, if it holds in every wrong case."""
     pairs = []
     for a, b in zip(mine, right, strict=True):
@@ -118,8 +120,19 @@ def pattern(mine: list[Seen], right: list[Seen], outcomes: list[Outcome]) -> Fin
     for recognise in (_constant, _scaled, _shifted, _reordered, _partly):
         findings = [recognise(x, y) for x, y in pairs]
         if all(findings) and len({f.id for f in findings}) == 1:
-            return findings[0]
+            # One factor for all inputs, or only "some factor": its size is then a matter of the input.
+            one = len({f.sentence for f in findings}) == 1 and len(findings) > 1 and recognise in _SIMPLE
+            return replace(findings[0], whole=one) if one else _loosely(findings[0])
     return None
+
+
+def _loosely(finding: Finding) -> Finding:
+    loose = {
+        "scaled": "For each input, every number is off by the same factor; the factor depends on the input.",
+        "shifted": "For each input, every number is off by the same amount; the amount depends on the input.",
+        "constant": "For each input, all numbers that came back are the same.",
+    }
+    return replace(finding, sentence=loose.get(finding.id, finding.sentence))
 
 
 def _far(x: Tensor, y: Tensor) -> bool:
@@ -157,6 +170,9 @@ def _shifted(x: Tensor, y: Tensor) -> Finding | None:
         sentence = f"Every number is off by the same amount, {gap.flatten()[0].item():.4g}."
         return Finding("shifted", sentence, "What is added that should not be, or not added?")
     return None
+
+
+_SIMPLE = (_constant, _scaled, _shifted)
 
 
 def _reordered(x: Tensor, y: Tensor) -> Finding | None:

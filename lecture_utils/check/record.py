@@ -69,7 +69,7 @@ class Progress(Shown):
             )
             rows.append(
                 f'<tr><td style="text-align:left;white-space:nowrap">{html.escape(title)}</td>'
-                f'<td style="{quiet}">{self._count(exercises)}</td><td style="text-align:left">{marks}</td></tr>'
+                f'<td style="{quiet};white-space:nowrap">{self._count(exercises)}</td><td style="text-align:left">{marks}</td></tr>'
             )
         footer = "".join(f'<div style="{quiet}">{html.escape(line)}</div>' for line in self._footer())
         return f"<table>{''.join(rows)}</table>{footer}"

@@ -63,22 +63,36 @@ class Outcome:
         return self.error is not None and isinstance(self.error.error, TimeUp)
 
 
-def call(function: Callable, arguments: tuple, *, gradients: bool = False) -> Outcome:
+def call(
+    function: Callable, arguments: tuple, *, gradients: tuple[int, ...] = (), trusted: bool = False
+) -> Outcome:
     """Call `function` on copies of `arguments` with a time limit, and report; never raises for it.
 
     Args:
         arguments: tensors are cloned (keeping their strides), other values passed as they are.
-        gradients: also send a fixed gradient back, and keep what arrives at every floating-point tensor.
+        gradients: places of floating-point tensors. If there are any, a fixed gradient is sent back, and
+            what arrives at these is kept.
+        trusted: a function of ours, that needs no watching: the same, sooner.
     """
-    outcome = _watched(function, [_copy(a) for a in arguments])
+    run = _plain if trusted else _watched
+    outcome = run(function, [_copy(a) for a in arguments])
     if gradients and outcome.error is None and not outcome.changed:
-        _add_gradients(outcome, function, arguments)
+        _add_gradients(outcome, function, arguments, gradients, run)
     return outcome
+
+
+def _plain(function: Callable, arguments: list) -> Outcome:
+    try:
+        return Outcome(returned=function(*arguments))
+    except Exception as error:
+        return Outcome(error=Raised(error, ""))
 
 
 def _copy(argument):
     if not isinstance(argument, Tensor):
         return argument
+    if 0 in argument.stride():  # expanded: two entries are one place in memory, and cannot be written apart
+        return argument.clone()
     copy = torch.empty_strided(argument.shape, argument.stride(), dtype=argument.dtype, device=argument.device)
     return copy.copy_(argument)
 
@@ -125,23 +139,27 @@ def _untouched(argument, before) -> bool:
         return True
     if argument.shape != before.shape or argument.dtype != before.dtype:
         return False
-    return argument.device.type == "meta" or torch.equal(argument.nan_to_num(), before.nan_to_num())
+    if argument.device.type == "meta" or torch.equal(argument, before):
+        return True
+    return torch.equal(argument.nan_to_num(), before.nan_to_num())
 
 
-def _add_gradients(outcome: Outcome, function: Callable, arguments: tuple) -> None:
-    leaves = [_copy(a).requires_grad_() if _differentiable(a) else a for a in arguments]
-    wanted = [leaf for leaf in leaves if _differentiable(leaf)]
+def _add_gradients(
+    outcome: Outcome, function: Callable, arguments: tuple, gradients: tuple[int, ...], run: Callable
+) -> None:
+    leaves = [_copy(a) for a in arguments]
+    wanted = [leaves[i].requires_grad_() for i in gradients]
 
     def forward_and_back(*_):
         # Not the leaves themselves: autograd forbids writing into a leaf, and that is no mistake here.
-        returned = function(*[a.view_as(a) if _differentiable(a) else a for a in leaves])
+        returned = function(*[a.view_as(a) if differentiable(a) else a for a in leaves])
         outputs = [t for t in _as_tuple(returned) if isinstance(t, Tensor) and t.requires_grad]
         if not outputs:
             return [None] * len(wanted)
         back = [_fixed(t) for t in outputs]
         return torch.autograd.grad(outputs, wanted, back, allow_unused=True)
 
-    result = _watched(forward_and_back, [])
+    result = run(forward_and_back, [])
     if result.error is None:
         outcome.gradients = tuple(result.returned)
     elif "inplace" in str(result.error):
@@ -150,7 +168,8 @@ def _add_gradients(outcome: Outcome, function: Callable, arguments: tuple) -> No
         outcome.error = result.error
 
 
-def _differentiable(argument) -> bool:
+def differentiable(argument) -> bool:
+    """Whether autograd can follow it: a floating-point tensor."""
     return isinstance(argument, Tensor) and argument.is_floating_point()
 
 
@@ -196,14 +215,16 @@ def _no_input() -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Put back the global random states and the default dtype, which is fp32 in here."""
+    """Put back the global random states and the default dtype, which is fp32 in here; warn of nothing."""
     numpy = sys.modules.get("numpy")
     states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
     on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of mistakes that we run; a student's are caught one by one
+            yield
     finally:
         torch.set_default_dtype(dtype)
         torch.set_rng_state(states[0])

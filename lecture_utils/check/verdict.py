@@ -78,8 +78,9 @@ class Verdict(Shown):
         parts = [
             f'<div style="{_CARD.format(colour=colour)}">',
             f'<b><span style="color:{colour}">{MARKS[self.state]}</span> {text(self._headline)}</b>',
-            f"<div>{text(self.finding)}</div>" if self.finding else "",
-        ]
+            *(f'<div style="{_CODE if line.startswith("in line") else ""}">{text(line)}</div>'
+              for line in self.finding.splitlines()),
+        ]  # fmt: skip
         if self.facts:
             rows = "".join(
                 f'<tr><td style="text-align:left;vertical-align:top;{_QUIET}">{text(name)}</td>'

@@ -146,6 +146,11 @@ def _(x, weight, eps):
     return _scaled(x, _mean_square(x, (-2, -1) if x.dim() > 1 else -1), weight, eps)
 
 
+@RMS_NORM.also("over-sequence-too")
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x, (-2, -1)), weight, eps)
+
+
 @RMS_NORM.add(
     "over-everything",
     "It averages over all numbers there are: one number for the whole batch.",

@@ -1,0 +1,5 @@
+import sys
+
+from .sheet import main
+
+sys.exit(main())

@@ -1,0 +1,1491 @@
+"""Mistakes in turning vectors of the plane, and in RoPE from its steps to its two layouts."""
+
+import math
+
+import torch
+
+from ..mistake import Catalogue
+
+ROTATE_2D = Catalogue()
+INV_FREQ = Catalogue()
+COS_SIN = Catalogue()
+ROTATE_HALF = Catalogue()
+APPLY_ROPE = Catalogue()
+INTERLEAVED_TO_HALF = Catalogue()
+ONE_SPEED = Catalogue()
+UNFINISHED_PAIRS = Catalogue()
+
+
+# rotate_2d(x, angle): x [..., 2], angle [...]
+
+
+def _rows(x, angle, signs=(1, -1, 1, 1), dim=-1):
+    """Both rows of the rotation matrix, with these signs: cos, sin; sin, cos."""
+    a, b, c, s = x[..., 0], x[..., 1], angle.cos(), angle.sin()
+    first = signs[0] * a * c + signs[1] * b * s
+    return torch.stack((first, signs[2] * a * s + signs[3] * b * c), dim=dim)
+
+
+@ROTATE_2D.add(
+    "other-way",
+    "It turns to the right: the other way round.",
+    "Turn [2, 1] a quarter to the left by hand: [-1, 2]. Which of the two numbers got the minus?",
+    "The matrix has one minus, on one of its two sines. In which row does it stand?",
+    "The minus stands in the first row: first·cos − second·sin, and first·sin + second·cos.",
+)
+def _(x, angle):
+    return _rows(x, -angle)
+
+
+@ROTATE_2D.also("other-way")
+def _(x, angle):
+    c, s = angle.cos(), angle.sin()
+    matrix = torch.stack((torch.stack((c, -s), -1), torch.stack((s, c), -1)), -2)
+    return (x.unsqueeze(-2) @ matrix).squeeze(-2)
+
+
+@ROTATE_2D.add(
+    "no-minus",
+    "Both sines have a plus: this is not a turn, and lengths change.",
+    "How long is your result, and how long was the vector?",
+    "Compare the signs of your two lines with those in the rotation matrix: there are four entries.",
+    "One sine has a minus, that of the first row: first·cos − second·sin.",
+)
+def _(x, angle):
+    return _rows(x, angle, (1, 1, 1, 1))
+
+
+@ROTATE_2D.add(
+    "minus-twice",
+    "Both sines have a minus: this is not a turn, and lengths change.",
+    "How long is your result, and how long was the vector?",
+    "Compare the signs of your two lines with those in the rotation matrix: there are four entries.",
+    "The second row has no minus: first·sin + second·cos.",
+)
+def _(x, angle):
+    return _rows(x, angle, (1, -1, -1, 1))
+
+
+@ROTATE_2D.add(
+    "mirrored",
+    "The second feature has the wrong sign: the vector is turned and mirrored.",
+    "At angle 0 nothing may move. What does your second line give there?",
+    "Put cos = 1 and sin = 0 into your second line.",
+    "The second row has no minus: first·sin + second·cos.",
+)
+def _(x, angle):
+    return _rows(x, angle, (1, -1, -1, -1))
+
+
+@ROTATE_2D.add(
+    "second-cosine-negative",
+    "The minus in the second row stands on the cosine: at angle 0 the second feature changes its sign.",
+    "At angle 0 nothing may move. What does your second line give there?",
+    "Put cos = 1 and sin = 0 into your second line.",
+    "The second row has no minus: first·sin + second·cos.",
+)
+def _(x, angle):
+    return _rows(x, angle, (1, -1, 1, -1))
+
+
+@ROTATE_2D.add(
+    "cos-sin-exchanged",
+    "Cosine and sine are exchanged: angle 0 turns by a quarter.",
+    "At angle 0 nothing may move. Which of cos 0 and sin 0 is 1?",
+    "On the diagonal of the rotation matrix stands the function that is 1 at angle 0.",
+    "The first row is first·cos − second·sin, the second first·sin + second·cos.",
+)
+def _(x, angle):
+    a, b, c, s = x[..., 0], x[..., 1], angle.cos(), angle.sin()
+    return torch.stack((a * s - b * c, a * c + b * s), dim=-1)
+
+
+@ROTATE_2D.add(
+    "rows-exchanged",
+    "The two rows come back in the wrong order.",
+    "At angle 0 nothing may move. What becomes of [2, 1]?",
+    "Which of your two lines is the new first feature?",
+    "Stack the line with the minus first.",
+)
+def _(x, angle):
+    return _rows(x, angle).flip(-1)
+
+
+@ROTATE_2D.add(
+    "updated-too-early",
+    "The second row is computed from the first feature as it is after the turn.",
+    "When you compute the second row, which number does the name of the first feature stand for?",
+    "Both rows need the old first and the old second feature. Is one of them overwritten in between?",
+    "Compute both rows from x, then stack them; give the results new names.",
+)
+def _(x, angle):
+    a, b, c, s = x[..., 0], x[..., 1], angle.cos(), angle.sin()
+    a = a * c - b * s
+    return torch.stack((a, a * s + b * c), dim=-1)
+
+
+@ROTATE_2D.add(
+    "degrees",
+    "It takes the angle for degrees.",
+    "How much is a quarter turn in the unit of this lesson?",
+    "torch.cos and torch.sin want radians, and radians is what comes in.",
+    "Give `angle` to cos and sin as it is.",
+)
+def _(x, angle):
+    return _rows(x, torch.deg2rad(angle))
+
+
+@ROTATE_2D.add(
+    "one-angle-for-all",
+    "It turns every vector by the first angle.",
+    "How many angles come in, and how many of them do you use?",
+    "`angle` has the shape of x without its last axis: one angle for each vector.",
+    "angle.cos() as a whole meets x[..., 0] as a whole, entry by entry.",
+)
+def _(x, angle):
+    return _rows(x, angle.flatten()[0])
+
+
+@ROTATE_2D.add(
+    "stacked-first",
+    "The two rows are stacked on the first axis, not on the last one.",
+    "Where is the axis of size 2 in x, and where is it in your result?",
+    "torch.stack makes a new axis. Which one does it make if you do not say?",
+    "torch.stack((…, …), dim=-1).",
+)
+def _(x, angle):
+    return _rows(x, angle, dim=0)
+
+
+@ROTATE_2D.add(
+    "concatenated",
+    "The two rows are joined along an axis that was there before, with `cat`.",
+    "What is the shape of one row, and what should the shape of both together be?",
+    "`cat` makes an axis longer, `stack` makes a new one.",
+    "torch.stack((…, …), dim=-1).",
+)
+def _(x, angle):
+    a, b, c, s = x[..., 0], x[..., 1], angle.cos(), angle.sin()
+    return torch.cat((a * c - b * s, a * s + b * c), dim=-1)
+
+
+@ROTATE_2D.add(
+    "first-axis",
+    "It takes the two features from the first axis: right for a single vector only.",
+    "What is x[0] when x holds three vectors?",
+    "Which index takes the first feature of every vector, however many axes stand before it?",
+    "x[..., 0] and x[..., 1].",
+)
+def _(x, angle):
+    a, b, c, s = x[0], x[1], angle.cos(), angle.sin()
+    return torch.stack((a * c - b * s, a * s + b * c), dim=-1)
+
+
+@ROTATE_2D.add(
+    "two-axes-only",
+    "It works for x of two axes only.",
+    "x may be one vector, or have several axes before the last. What does x[:, 0] take then?",
+    "Which index takes the first feature of every vector, however many axes stand before it?",
+    "x[..., 0] and x[..., 1].",
+)
+def _(x, angle):
+    a, b, c, s = x[:, 0], x[:, 1], angle.cos(), angle.sin()
+    return torch.stack((a * c - b * s, a * s + b * c), dim=-1)
+
+
+@ROTATE_2D.add(
+    "first-row-only",
+    "Only the first row comes back.",
+    "How many features does a turned vector have?",
+    "The rotation matrix has two rows, and each gives one feature.",
+    "The second row is first·sin + second·cos; torch.stack puts both side by side.",
+)
+def _(x, angle):
+    return _rows(x, angle)[..., 0]
+
+
+# inv_freq(head_dim, base)
+
+
+def _exponents(head_dim):
+    return torch.arange(0, head_dim, 2).float() / head_dim
+
+
+@INV_FREQ.add(
+    "not-inverted",
+    "The exponent lacks its minus: every pair is faster than the one before.",
+    "Which pair should turn fastest, the first or the last?",
+    "For d = 4 and base 10000 the second step is a hundredth. What did you get?",
+    "base ** (-exponents), or 1 / base ** exponents.",
+)
+def _(head_dim, base):
+    return base ** _exponents(head_dim)
+
+
+@INV_FREQ.add(
+    "exponent-i-over-d",
+    "The exponent is -i/d, half of what it should be.",
+    "For d = 4 the exponents are 0 and -1/2. Which ones do you have?",
+    "The formula has -2i/d. Where is the 2?",
+    "torch.arange(0, head_dim, 2) counts 2i; divide it by head_dim.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(head_dim // 2) / head_dim)
+
+
+@INV_FREQ.add(
+    "exponent-twice",
+    "The exponent is -4i/d, twice what it should be.",
+    "For d = 4 the exponents are 0 and -1/2. Which ones do you have?",
+    "2i divided by d, or i divided by d/2: have you taken one part of each?",
+    "torch.arange(0, head_dim, 2) / head_dim.",
+)
+def _(head_dim, base):
+    return base ** (-2 * _exponents(head_dim))
+
+
+@INV_FREQ.add(
+    "reaches-base",
+    "The last step is 1/base: the exponents run from 0 to -1 with both ends.",
+    "For d = 4 the last exponent is -1/2. Which one do you have?",
+    "linspace includes its end. Does the formula ever reach -1?",
+    "The largest i is d/2 - 1, so the last exponent is -(d - 2)/d.",
+)
+def _(head_dim, base):
+    return base ** (-torch.linspace(0, 1, head_dim // 2))
+
+
+@INV_FREQ.also("reaches-base")
+def _(head_dim, base):
+    return base ** (-torch.arange(0, head_dim, 2) / (head_dim - 2))
+
+
+@INV_FREQ.add(
+    "counts-from-1",
+    "It counts the pairs from 1: the first step is not 1.",
+    "How many radians per position does the first pair turn, by the formula?",
+    "i runs from 0 to d/2 - 1. Where does yours begin?",
+    "torch.arange(0, head_dim, 2) begins at 0.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(2, head_dim + 1, 2) / head_dim)
+
+
+@INV_FREQ.add(
+    "one-per-feature",
+    "It has one step for each feature, not one for each pair.",
+    "How many numbers came back for d = 4, and how many pairs are there?",
+    "2i goes up in steps of 2. How does your arange go?",
+    "torch.arange(0, head_dim, 2) has d/2 entries.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(head_dim) / head_dim)
+
+
+@INV_FREQ.add(
+    "doubled",
+    "Every step is there twice. That comes later, in `cos_sin`.",
+    "How many numbers came back for d = 4, and how many pairs are there?",
+    "The result is [head_dim / 2]: one number for each pair.",
+    "Return the d/2 steps without the cat.",
+)
+def _(head_dim, base):
+    return (base ** -_exponents(head_dim)).repeat(2)
+
+
+@INV_FREQ.also("doubled")
+def _(head_dim, base):
+    return (base ** -_exponents(head_dim)).repeat_interleave(2)
+
+
+@INV_FREQ.add(
+    "too-few-pairs",
+    "It stops half way: a quarter of d, not a half.",
+    "How many numbers came back for d = 4, and how many pairs are there?",
+    "2i runs up to d - 2. Where does yours end?",
+    "torch.arange(0, head_dim, 2): the end is head_dim, the step is 2.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(0, head_dim // 2, 2) / head_dim)
+
+
+@INV_FREQ.add(
+    "base-10000",
+    "`base` is fixed at 10000, whatever the caller gives.",
+    "Llama-2 has base 10000 and Llama-3 another. Where does yours come from?",
+    "Look for the number 10000 in your code.",
+    "The function has an argument `base`: raise that one to the exponents.",
+)
+def _(head_dim, base):
+    return 10000.0 ** -_exponents(head_dim)
+
+
+@INV_FREQ.add(
+    "base-500000",
+    "`base` is fixed at 500000, whatever the caller gives.",
+    "Llama-3 has base 500000 and Llama-2 another. Where does yours come from?",
+    "Look for the number 500000 in your code.",
+    "The function has an argument `base`: raise that one to the exponents.",
+)
+def _(head_dim, base):
+    return 500000.0 ** -_exponents(head_dim)
+
+
+@INV_FREQ.add(
+    "head-dim-128",
+    "The exponents are divided by 128, whatever `head_dim` is.",
+    "Which of your numbers belongs to one model only?",
+    "Look for the number 128 in your code.",
+    "Divide by the argument `head_dim`.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(0, head_dim, 2) / 128)
+
+
+@INV_FREQ.add(
+    "e-for-base",
+    "It raises e to the exponents: `base` is not used.",
+    "Which number does torch.exp raise to a power?",
+    "Every pair of the formula is a power of `base`. Does `base` occur in your code?",
+    "base ** (-exponents); with exp it would be torch.exp(-exponents * math.log(base)).",
+)
+def _(head_dim, base):
+    return torch.exp(-_exponents(head_dim))
+
+
+@INV_FREQ.add(
+    "multiplied-not-raised",
+    "`base` is multiplied by the exponents, not raised to them: the first step is infinite.",
+    "What is base to the power 0, and what is base times 0?",
+    "Look at the sign between base and the exponents.",
+    "`**` raises to a power.",
+)
+def _(head_dim, base):
+    return 1 / (base * _exponents(head_dim))
+
+
+@INV_FREQ.add(
+    "whole-number-division",
+    "The exponents are rounded down to 0: every step is 1.",
+    "What are your exponents for d = 4?",
+    "`//` rounds down, and 2i is smaller than d.",
+    "Divide with a single `/`.",
+)
+def _(head_dim, base):
+    return base ** -(torch.arange(0, head_dim, 2) // head_dim).float()
+
+
+@INV_FREQ.add(
+    "not-divided-by-d",
+    "The exponents are not divided by d: all pairs but the first hardly move.",
+    "For d = 4 the exponents are 0 and -1/2. Which ones do you have?",
+    "The formula has a d. Does your exponent?",
+    "torch.arange(0, head_dim, 2) / head_dim.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(0, head_dim, 2).float())
+
+
+@INV_FREQ.add(
+    "slowest-first",
+    "The steps come in reversed order, the slowest first.",
+    "Which pair should turn one radian per position?",
+    "i = 0 gives exponent 0. At which end of your result is it?",
+    "Count upwards: torch.arange(0, head_dim, 2).",
+)
+def _(head_dim, base):
+    return (base ** -_exponents(head_dim)).flip(0)
+
+
+@INV_FREQ.add(
+    "full-turns",
+    "A factor 2π comes in, and the steps are radians already.",
+    "How many radians per position does the first pair turn, by the formula?",
+    "base to the power 0 is 1, and nothing more is multiplied.",
+    "Leave 2π out: base ** (-exponents) is the whole formula.",
+)
+def _(head_dim, base):
+    return 2 * math.pi * base ** -_exponents(head_dim)
+
+
+@INV_FREQ.also("full-turns")
+def _(head_dim, base):
+    return base ** -_exponents(head_dim) / (2 * math.pi)
+
+
+@INV_FREQ.add(
+    "left-in-float64",
+    "The numbers are right, and come back in float64.",
+    "Which line makes the numbers wider than fp32?",
+    "NumPy and Python compute in float64. What does torch make of a float64 array?",
+    "Add .float() to what you return, or count with torch.arange.",
+)
+def _(head_dim, base):
+    return base ** -_exponents(head_dim).double()
+
+
+# cos_sin(positions, inv_freq): [S], [d/2] -> [S, d] twice
+
+
+def _doubled(angles):
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def _at(positions, inv_freq):
+    return torch.outer(positions.float(), inv_freq)
+
+
+@COS_SIN.add(
+    "positions-ignored",
+    "It counts the tokens from 0 and does not look at `positions`.",
+    "A text is continued with tokens 5, 6 and 7. Which positions does your function give them?",
+    "Where in your function are the values of `positions`, and where only how many there are?",
+    "Multiply `positions` themselves by inv_freq, not an arange.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(torch.arange(len(positions)), inv_freq))
+
+
+@COS_SIN.add(
+    "positions-continued",
+    "It looks at the first position only and counts on from there.",
+    "Is the second position always one more than the first?",
+    "Positions may come in any order. Which of them does your function read?",
+    "Multiply `positions` themselves by inv_freq, not positions[0] + arange.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(positions[0] + torch.arange(len(positions)), inv_freq))
+
+
+@COS_SIN.add(
+    "positions-from-1",
+    "It counts positions from 1: position 0 turns as well.",
+    "What should the cosine be at position 0?",
+    "Something is added to the positions. Are they to be changed?",
+    "Multiply `positions` by inv_freq as they are.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(positions + 1, inv_freq))
+
+
+@COS_SIN.add(
+    "positions-sorted",
+    "It sorts the positions: the tokens get each other's angles.",
+    "Positions [5, 9, 2]: which angle belongs to the second token?",
+    "Row s of the result belongs to token s, in the order in which they came.",
+    "Use `positions` in their own order.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(positions.sort()[0], inv_freq))
+
+
+@COS_SIN.add(
+    "whole-table",
+    "It returns every position up to the largest, not those that were asked for.",
+    "How many rows came back, and how many positions were given?",
+    "A table of all positions is one way. Which of its rows belong to these tokens?",
+    "Index the table with `positions`, or make the angles from `positions` alone.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(torch.arange(int(positions.max()) + 1), inv_freq))
+
+
+@COS_SIN.add(
+    "interleaved-doubling",
+    "Each angle is doubled beside itself, which is right for interleaved pairs.",
+    "In the half-split layout, which features turn by the same angle?",
+    "At position 5 the angles are [5, 0.05, 5, 0.05]. In which order are yours?",
+    "torch.cat((angles, angles), dim=-1) in place of repeat_interleave.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq).repeat_interleave(2, dim=-1)
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.add(
+    "mirrored-doubling",
+    "The second copy of the angles is in reversed order.",
+    "In the half-split layout, which feature is the partner of feature 0?",
+    "At position 5 the angles are [5, 0.05, 5, 0.05]. In which order are yours?",
+    "torch.cat((angles, angles), dim=-1), both copies alike.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    angles = torch.cat((angles, angles.flip(-1)), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.add(
+    "not-doubled",
+    "There is one angle for each pair, and not one for each feature.",
+    "How many features does a head have, and how many columns came back?",
+    "Both features of a pair turn by the same angle. Is it there for both?",
+    "torch.cat((angles, angles), dim=-1) before cos and sin.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.add(
+    "doubled-along-tokens",
+    "The angles are written twice below each other: twice as many tokens, half as many features.",
+    "Which axis of your result is too long, and which too short?",
+    "The angles are [S, d/2]. Which of the two axes should grow?",
+    "torch.cat((angles, angles), dim=-1): the last axis.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq).repeat(2, 1)
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.add(
+    "axes-exchanged",
+    "The table lies on its side: a row for each step, a column for each token.",
+    "Which of the two arguments should be the rows of your table?",
+    "The result is [S, d]. What is the shape of your angles?",
+    "torch.outer(positions, inv_freq): the positions come first.",
+)
+def _(positions, inv_freq):
+    return _doubled(torch.outer(inv_freq, positions.float()))
+
+
+@COS_SIN.add(
+    "no-table",
+    "Positions and steps are multiplied entry by entry, not each with each.",
+    "How many angles are there for three positions and two steps?",
+    "`*` lines up the last axes. What would make the positions a column?",
+    "positions[:, None] * inv_freq, or torch.outer.",
+)
+def _(positions, inv_freq):
+    return _doubled(positions.float() * inv_freq)
+
+
+@COS_SIN.add(
+    "exchanged",
+    "Cosine and sine come back in the wrong order.",
+    "What should the first of the two be at position 0?",
+    "The name of the function has the order.",
+    "return angles.cos(), angles.sin()",
+)
+def _(positions, inv_freq):
+    cos, sin = _doubled(_at(positions, inv_freq))
+    return sin, cos
+
+
+@COS_SIN.add(
+    "cosine-twice",
+    "The cosine comes back twice.",
+    "What should the second of the two be at position 0?",
+    "Look at your last line.",
+    "return angles.cos(), angles.sin()",
+)
+def _(positions, inv_freq):
+    cos, _ = _doubled(_at(positions, inv_freq))
+    return cos, cos
+
+
+@COS_SIN.add(
+    "sine-negative",
+    "The sine has the wrong sign: the turn goes to the right.",
+    "Is a small positive angle's sine positive or negative?",
+    "Something puts a minus on the angles, or on the sine.",
+    "The angles are positions times inv_freq, with no minus.",
+)
+def _(positions, inv_freq):
+    return _doubled(-_at(positions, inv_freq))
+
+
+@COS_SIN.add(
+    "degrees",
+    "It takes the angles for degrees.",
+    "inv_freq holds steps per position. In which unit?",
+    "torch.cos and torch.sin want radians, and radians is what you have.",
+    "Give the angles to cos and sin as they are.",
+)
+def _(positions, inv_freq):
+    return _doubled(torch.deg2rad(_at(positions, inv_freq)))
+
+
+@COS_SIN.add(
+    "full-turns",
+    "It has a factor 2π: the steps are taken for full turns.",
+    "inv_freq holds steps per position. In which unit?",
+    "Radians come in. Are they to be changed?",
+    "The angles are positions times inv_freq, and nothing else.",
+)
+def _(positions, inv_freq):
+    return _doubled(2 * math.pi * _at(positions, inv_freq))
+
+
+@COS_SIN.add(
+    "divided",
+    "The positions are divided by inv_freq, not multiplied.",
+    "Which pair should turn more slowly, the one with step 1 or the one with step 0.01?",
+    "inv_freq is the inverse already: radians per position.",
+    "positions times inv_freq.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(positions, 1 / inv_freq))
+
+
+@COS_SIN.add(
+    "added",
+    "Positions and steps are added, not multiplied.",
+    "After five positions, how often has a pair taken its step?",
+    "Five steps of 0.01 are 0.05.",
+    "The angle is positions times inv_freq.",
+)
+def _(positions, inv_freq):
+    return _doubled(positions.float()[:, None] + inv_freq)
+
+
+@COS_SIN.add(
+    "cosine-of-the-step",
+    "It takes the cosine of the step first and multiplies by the position afterwards.",
+    "Can a cosine be larger than 1?",
+    "Of which number should the cosine be: of the step, or of the whole angle?",
+    "First angles = positions times inv_freq, then angles.cos().",
+)
+def _(positions, inv_freq):
+    steps = inv_freq.repeat(2)
+    return torch.outer(positions.float(), steps.cos()), torch.outer(positions.float(), steps.sin())
+
+
+@COS_SIN.add(
+    "steps-ignored",
+    "It makes its own steps from base 10000 and does not look at `inv_freq`.",
+    "Llama-3 has another base. How would your function learn of it?",
+    "Look for 10000 in your code, or for a call of the function inv_freq.",
+    "The steps come in as the argument `inv_freq`: multiply by that.",
+)
+def _(positions, inv_freq):
+    half = len(inv_freq)
+    return _doubled(_at(positions, 10000.0 ** (-torch.arange(half) / half)))
+
+
+@COS_SIN.add(
+    "bf16-angles",
+    "The angles are computed in 16 bits: far positions fall together.",
+    "Which whole numbers can 16 bits tell apart? Is 257 one of them?",
+    "Which line rounds the positions or the steps to bf16 or fp16?",
+    "positions.float() * inv_freq in fp32; cast the finished cosines, if at all.",
+)
+def _(positions, inv_freq):
+    return tuple(t.float() for t in _doubled(_at(positions, inv_freq).bfloat16()))
+
+
+@COS_SIN.also("bf16-angles")
+def _(positions, inv_freq):
+    return _doubled((positions.bfloat16()[:, None] * inv_freq.bfloat16()).float())
+
+
+@COS_SIN.also("bf16-angles")
+def _(positions, inv_freq):
+    return _doubled(_at(positions.bfloat16(), inv_freq))
+
+
+@COS_SIN.also("bf16-angles")
+def _(positions, inv_freq):
+    return _doubled((positions.half()[:, None] * inv_freq.half()).float())
+
+
+# rotate_half(x): [..., d]
+
+
+def _halves(x):
+    return x.chunk(2, dim=-1)
+
+
+@ROTATE_HALF.add(
+    "other-way",
+    "The minus is on the other half: this turns to the right.",
+    "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. Which two numbers have the minus?",
+    "`a` is the first half, `b` the second. Which of the two gets a minus when it moves?",
+    "The second half, with a minus, comes first: (-b, a).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((b, -a), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "no-minus",
+    "The halves are exchanged, and nothing is negated.",
+    "Turn [2, 1] a quarter to the left. How many of its numbers change their sign?",
+    "The partner of a is -b.",
+    "Put a minus on the half that comes first: (-b, a).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((b, a), dim=-1)
+
+
+@ROTATE_HALF.also("no-minus")
+def _(x):
+    return x.roll(x.shape[-1] // 2, dims=-1)
+
+
+@ROTATE_HALF.add(
+    "minus-twice",
+    "Both halves have a minus.",
+    "Turn [2, 1] a quarter to the left. How many of its numbers change their sign?",
+    "The partner of a is -b, and the partner of b is a.",
+    "Only the half that comes first has a minus: (-b, a).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((-b, -a), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "halves-in-place",
+    "The halves stay where they are: only the first gets a minus.",
+    "The partner of a is made of which feature?",
+    "In [-3, -4, 1, 2] the numbers 3 and 4 have moved to the front.",
+    "The second half comes first: (-b, a).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((-a, b), dim=-1)
+
+
+@ROTATE_HALF.also("halves-in-place")
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((a, -b), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "interleaved",
+    "It exchanges neighbours: right for interleaved pairs, and ours are half-split.",
+    "In [1, 2, 3, 4], which feature forms a pair with the 1?",
+    "Half-split: feature i of the first half goes with feature i of the second half.",
+    "Cut the last axis in the middle: x.chunk(2, dim=-1) gives [1, 2] and [3, 4].",
+)
+def _(x):
+    pairs = x.unflatten(-1, (-1, 2))
+    return torch.stack((-pairs[..., 1], pairs[..., 0]), dim=-1).flatten(-2)
+
+
+@ROTATE_HALF.add(
+    "evens-and-odds",
+    "The halves that it exchanges are the even and the odd features.",
+    "In [1, 2, 3, 4], which two numbers are the first half?",
+    "x[..., ::2] takes every second feature. Is that a half of the axis?",
+    "Cut the last axis in the middle: x.chunk(2, dim=-1).",
+)
+def _(x):
+    return torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "woven-together",
+    "The right numbers come back woven into each other: one from each half in turn.",
+    "In which order do the partners of [1, 2, 3, 4] come?",
+    "`stack` and `flatten` on the last axis take one from each in turn; `cat` puts one after the other.",
+    "torch.cat((-b, a), dim=-1).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.stack((-b, a), dim=-1).flatten(-2)
+
+
+@ROTATE_HALF.add(
+    "stacked",
+    "The two halves are stacked on a new axis: the result has one axis too many.",
+    "Which shape came in, and which one came back?",
+    "`stack` makes a new axis, `cat` makes an axis longer.",
+    "torch.cat((-b, a), dim=-1).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.stack((-b, a), dim=-1)
+
+
+@ROTATE_HALF.also("stacked")
+def _(x):
+    a, b = _halves(x)
+    return torch.stack((-b, a), dim=-2)
+
+
+@ROTATE_HALF.also("stacked")
+def _(x):
+    a, b = _halves(x)
+    return torch.stack((-b, a))
+
+
+@ROTATE_HALF.add(
+    "reversed",
+    "Each half comes back in reversed order.",
+    "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. In which order are yours?",
+    "Something flips the axis. Do 3 and 4 have to change places?",
+    "Exchange the halves, and leave the order inside them.",
+)
+def _(x):
+    a, b = (half.flip(-1) for half in _halves(x))
+    return torch.cat((-b, a), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "other-axis",
+    "It cuts another axis than the last: tokens, heads or texts change places.",
+    "Which axis holds the features?",
+    "Which axis do chunk and cat work on if you do not say?",
+    "dim=-1, in chunk and in cat.",
+)
+def _(x):
+    a, b = x[: x.shape[0] // 2], x[x.shape[0] // 2 :]
+    return torch.cat((-b, a))
+
+
+@ROTATE_HALF.also("other-axis")
+def _(x):
+    a, b = x.chunk(2)
+    return torch.cat((-b, a))
+
+
+@ROTATE_HALF.also("other-axis")
+def _(x):
+    a, b = x.chunk(2, dim=-2)
+    return torch.cat((-b, a), dim=-2)
+
+
+@ROTATE_HALF.add(
+    "joined-on-another-axis",
+    "The features are cut in two, and the halves are joined on another axis.",
+    "Which shape came in, and which one came back?",
+    "chunk and cat have to work on the same axis.",
+    "torch.cat((-b, a), dim=-1).",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((-b, a))
+
+
+@ROTATE_HALF.also("joined-on-another-axis")
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((-b, a), dim=-2)
+
+
+@ROTATE_HALF.add(
+    "half-is-2",
+    "It cuts after the second feature, whatever d is.",
+    "Where is the middle of six features?",
+    "Look for a 2 in your slices.",
+    "x.shape[-1] // 2 is the middle; chunk finds it by itself.",
+)
+def _(x):
+    return torch.cat((-x[..., 2:], x[..., :2]), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "two-axes-only",
+    "It works for x of two axes only.",
+    "x may be one token, or have several axes before the last. What does x[:, :half] take then?",
+    "Which index takes a part of the last axis, however many axes stand before it?",
+    "x[..., :half] and x[..., half:].",
+)
+def _(x):
+    half = x.shape[-1] // 2
+    return torch.cat((-x[:, half:], x[:, :half]), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "first-half-only",
+    "Only the first half of the partners comes back.",
+    "How many features came in, and how many came back?",
+    "Every feature has a partner: those of the first half, and those of the second.",
+    "torch.cat((-b, a), dim=-1): both.",
+)
+def _(x):
+    return -_halves(x)[1]
+
+
+# apply_rope(q, k, cos, sin): q [B, N, S, d], k [B, K, S, d], cos and sin [B, S, d]
+
+
+def _partner(x):
+    a, b = _halves(x)
+    return torch.cat((-b, a), dim=-1)
+
+
+def _neighbour(x):
+    pairs = x.unflatten(-1, (-1, 2))
+    return torch.stack((-pairs[..., 1], pairs[..., 0]), dim=-1).flatten(-2)
+
+
+def _turned(x, cos, sin):
+    """The right turn, cos and sin with room for the heads."""
+    return x * cos + _partner(x) * sin
+
+
+def _for_pairs(angle_function):
+    return angle_function[..., : angle_function.shape[-1] // 2].repeat_interleave(2, dim=-1)
+
+
+def _both(turn, axis=1):
+    """A function of q, k, cos and sin from one of x, cos and sin; heads get an axis at `axis`."""
+
+    def apply_rope(q, k, cos, sin):
+        cos, sin = cos.unsqueeze(axis), sin.unsqueeze(axis)
+        return turn(q, cos, sin), turn(k, cos, sin)
+
+    return apply_rope
+
+
+APPLY_ROPE.add(
+    "other-way",
+    "It turns to the right: the other way round.",
+    "When [2, 1] turns a little to the left, does its second number grow or shrink?",
+    "There is one minus in a turn. Is it in rotate_half already?",
+    "x * cos + rotate_half(x) * sin: a plus between the two.",
+)(_both(lambda x, cos, sin: x * cos - _partner(x) * sin))
+
+APPLY_ROPE.add(
+    "along-heads",
+    "It turns along the heads: every head gets the angle of the token with its number.",
+    "Token 0 of every head stands at position 0. Did it stay where it was?",
+    "Write [B, N, S, d] and the shape of your cos below each other, aligned at the right. What meets N?",
+    "cos needs an axis of size 1 where q has its heads: cos.unsqueeze(1), [B, 1, S, d].",
+)(_both(_turned, axis=2))
+
+
+@APPLY_ROPE.add(
+    "no-room-for-heads",
+    "cos and sin have no axis for the heads: every head gets the angles of the text with its number.",
+    "What is the shape of cos, and what is it held against when it meets q?",
+    "Write [B, N, S, d] and [B, S, d] below each other, aligned at the right. What meets N?",
+    "cos.unsqueeze(1) is [B, 1, S, d].",
+)
+def _(q, k, cos, sin):
+    return _turned(q, cos, sin), _turned(k, cos, sin)
+
+
+APPLY_ROPE.add(
+    "interleaved-partner",
+    "The partners are neighbours, and the angles are those of half-split pairs: no turn at all.",
+    "Which feature is the partner of feature 0, and do the two share an angle?",
+    "cos and sin are [1, 0.01, 1, 0.01] in angles: features i and i + d/2 belong together.",
+    "Use rotate_half, which exchanges the halves.",
+)(_both(lambda x, cos, sin: x * cos + _neighbour(x) * sin))
+
+APPLY_ROPE.add(
+    "mixed-layouts",
+    "The angles are put in order for neighbours, and the partners are those of half-split: no turn at all.",
+    "Do the two features of a pair get the same angle?",
+    "cos and sin come in ready for half-split pairs: [1, 0.01, 1, 0.01] in angles.",
+    "Use cos and sin as they come: no repeat_interleave.",
+)(_both(lambda x, cos, sin: x * _for_pairs(cos) + _partner(x) * _for_pairs(sin)))
+
+APPLY_ROPE.add(
+    "interleaved",
+    "It turns neighbouring features: the interleaved layout. Ours is half-split.",
+    "[1, 2, 3, 4] at position 1: which feature is turned together with the 1?",
+    "Half-split turns [1, 3] by one angle and [2, 4] by the other.",
+    "cos and sin as they come, and rotate_half for the partners.",
+)(_both(lambda x, cos, sin: x * _for_pairs(cos) + _neighbour(x) * _for_pairs(sin)))
+
+APPLY_ROPE.add(
+    "evens-and-odds",
+    "The partners are taken from the even and the odd features.",
+    "[1, 2, 3, 4]: which feature is the partner of the 1?",
+    "Look into your rotate_half: where does it cut the last axis?",
+    "The halves are x.chunk(2, dim=-1).",
+)(_both(lambda x, cos, sin: x * cos + torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1) * sin))
+
+
+@APPLY_ROPE.add(
+    "key-not-turned",
+    "Only the queries are turned.",
+    "Two tokens move by 100 positions, and their score should stay. Which of the two vectors has to turn?",
+    "Compare what you return for k with the k that came in.",
+    "The same line for k as for q, with the same cos and sin.",
+)
+def _(q, k, cos, sin):
+    return _turned(q, cos.unsqueeze(1), sin.unsqueeze(1)), k * 1
+
+
+@APPLY_ROPE.add(
+    "query-not-turned",
+    "Only the keys are turned.",
+    "Two tokens move by 100 positions, and their score should stay. Which of the two vectors has to turn?",
+    "Compare what you return for q with the q that came in.",
+    "The same line for q as for k, with the same cos and sin.",
+)
+def _(q, k, cos, sin):
+    return q * 1, _turned(k, cos.unsqueeze(1), sin.unsqueeze(1))
+
+
+@APPLY_ROPE.add(
+    "key-other-way",
+    "Queries turn to the left, keys to the right: a score depends on the sum of the two positions.",
+    "Turn query and key by the same angle. Does their score stay?",
+    "Compare the signs of your two lines.",
+    "Both lines are alike: x * cos + rotate_half(x) * sin.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return _turned(q, cos, sin), _turned(k, cos, -sin)
+
+
+@APPLY_ROPE.add(
+    "exchanged",
+    "Queries and keys come back in the wrong order.",
+    "Which of the two has N heads?",
+    "The order is that of the arguments: q, then k.",
+    "return the turned q first, then the turned k.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return _turned(k, cos, sin), _turned(q, cos, sin)
+
+
+@APPLY_ROPE.add(
+    "query-twice",
+    "The turned queries come back twice.",
+    "Where in your second line is k?",
+    "The second line began as a copy of the first. Was every q replaced?",
+    "k * cos + rotate_half(k) * sin.",
+)
+def _(q, k, cos, sin):
+    q = _turned(q, cos.unsqueeze(1), sin.unsqueeze(1))
+    return q, q
+
+
+@APPLY_ROPE.add(
+    "partner-of-query",
+    "The keys get the partners of the queries.",
+    "Whose partners stand in your second line?",
+    "The second line began as a copy of the first. Was every q replaced?",
+    "k * cos + rotate_half(k) * sin.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return _turned(q, cos, sin), k * cos + _partner(q) * sin
+
+
+APPLY_ROPE.add(
+    "cos-sin-exchanged",
+    "Cosine and sine are exchanged: position 0 turns by a quarter.",
+    "At position 0 nothing may move. Which of cos 0 and sin 0 is 1?",
+    "A feature itself is multiplied by which of the two, and its partner by which?",
+    "x * cos + rotate_half(x) * sin.",
+)(_both(lambda x, cos, sin: x * sin + _partner(x) * cos))
+
+APPLY_ROPE.add(
+    "half-not-negated",
+    "The partners have no minus: this is not a turn, and norms change.",
+    "How long is your turned vector, and how long was it before?",
+    "Look into your rotate_half: what are the partners of [1, 2, 3, 4]?",
+    "The partner of a is -b: torch.cat((-b, a), dim=-1).",
+)(_both(lambda x, cos, sin: x * cos + torch.cat(_halves(x)[::-1], dim=-1) * sin))
+
+APPLY_ROPE.add(
+    "no-partner",
+    "Every feature is multiplied by its own sine as well, and never meets its partner.",
+    "A turn mixes two features. Which two do you mix?",
+    "The sine belongs to the partner of a feature.",
+    "x * cos + rotate_half(x) * sin.",
+)(_both(lambda x, cos, sin: x * cos + x * sin))
+
+APPLY_ROPE.add(
+    "cosine-only",
+    "Only the cosine is applied: features shrink, and nothing turns.",
+    "How long is your turned vector, and how long was it before?",
+    "`sin` comes in as an argument. Where is it used?",
+    "Add rotate_half(x) * sin.",
+)(_both(lambda x, cos, sin: x * cos))
+
+APPLY_ROPE.add(
+    "brackets",
+    "The sine multiplies the whole sum, not the partner alone.",
+    "At position 0 the sine is 0. What is left of your result there?",
+    "Which of the two terms does the sine belong to? Look at your brackets.",
+    "(x * cos) + (rotate_half(x) * sin).",
+)(_both(lambda x, cos, sin: (x * cos + _partner(x)) * sin))
+
+APPLY_ROPE.add(
+    "updated-too-early",
+    "The partners are taken from what is already multiplied by the cosine.",
+    "When you call rotate_half, what has become of x?",
+    "A line such as `q = q * cos` changes what the next line sees.",
+    "Both terms come from the old x: write them in one line.",
+)(_both(lambda x, cos, sin: _turned(x * cos, 1, sin)))
+
+APPLY_ROPE.add(
+    "turned-twice",
+    "It turns by twice the angle.",
+    "How often is the turn applied to q on its way through your function?",
+    "At position 1 the first pair should move by one radian. By how much did it move?",
+    "Apply the line once.",
+)(_both(lambda x, cos, sin: _turned(_turned(x, cos, sin), cos, sin)))
+
+APPLY_ROPE.add(
+    "second-half-left",
+    "Only the first half of the features is turned.",
+    "Does a turn change both members of a pair, or one?",
+    "The first half holds all `a`, the second all `b`. Compare your second half with that of x.",
+    "b becomes b·cos + a·sin: x * cos + rotate_half(x) * sin does both halves at once.",
+)(_both(lambda x, cos, sin: torch.cat((_halves(_turned(x, cos, sin))[0], _halves(x)[1]), dim=-1)))
+
+
+@APPLY_ROPE.add(
+    "first-text-for-all",
+    "Every text gets the positions of the first one.",
+    "Do all texts of a batch stand at the same positions?",
+    "cos is [B, S, d]. Where did its first axis go?",
+    "Keep the axis of the texts, and make one of size 1 after it: cos.unsqueeze(1).",
+)
+def _(q, k, cos, sin):
+    return _both(_turned)(q, k, cos[:1], sin[:1])
+
+
+@APPLY_ROPE.add(
+    "first-token-for-all",
+    "Every token gets the position of the first one.",
+    "Where do the second token's angles come in?",
+    "cos is [B, S, d]. Where did its axis of tokens go?",
+    "Keep all of cos, and make an axis of size 1 for the heads: cos.unsqueeze(1).",
+)
+def _(q, k, cos, sin):
+    return _both(_turned)(q, k, cos[:, :1], sin[:, :1])
+
+
+@APPLY_ROPE.add(
+    "tokens-before-heads",
+    "It exchanges heads and tokens, and does not change them back.",
+    "What is the shape of q when it comes in, and when it comes back?",
+    "A transpose on the way in needs another one on the way out. Is any needed here?",
+    "Leave q as [B, N, S, d] and give cos an axis: cos.unsqueeze(1).",
+)
+def _(q, k, cos, sin):
+    return tuple(t.transpose(1, 2) for t in _both(_turned)(q, k, cos, sin))
+
+
+@APPLY_ROPE.add(
+    "keys-repeated",
+    "The keys come back once for every query head.",
+    "How many key heads came in, and how many came back?",
+    "Fewer key heads than query heads is no problem here: each is turned by itself.",
+    "Turn k as it is, [B, K, S, d].",
+)
+def _(q, k, cos, sin):
+    q, k = _both(_turned)(q, k, cos, sin)
+    return q, k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+
+
+@APPLY_ROPE.add(
+    "left-in-fp32",
+    "The output stays in fp32 when q and k are in 16 bits.",
+    "Which dtype came in, and which one came back?",
+    "A product of fp32 and bf16 is fp32. Which line makes something fp32?",
+    "Multiply in the dtype of q, or cast the result back: .to(q.dtype).",
+)
+def _(q, k, cos, sin):
+    q, k = (t.float() if t.dtype.itemsize == 2 else t for t in (q, k))
+    return _both(_turned)(q, k, cos, sin)
+
+
+# interleaved_to_half(weight, n_heads): [n_heads · d, H]
+
+
+def _reordered(weight, n_heads):
+    return weight.unflatten(0, (n_heads, -1, 2)).transpose(1, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "not-reordered",
+    "The rows come back in the order in which they came.",
+    "Which row stands second in your result, and which should?",
+    "A reshape there and a reshape back changes nothing. What has to happen in between?",
+    "Exchange the axes of pairs and members before you flatten: .transpose(1, 2).",
+)
+def _(weight, n_heads):
+    return weight * 1
+
+
+@INTERLEAVED_TO_HALF.add(
+    "way-back",
+    "It goes the other way: from half-split to interleaved.",
+    "Which two rows are a pair in the weight that comes in: neighbours, or rows half a head apart?",
+    "The axis that runs fastest is the last one. Is it the member or the pair, as the rows come in?",
+    "unflatten into (n_heads, -1, 2), in this order: pairs, then their two members.",
+)
+def _(weight, n_heads):
+    return weight.unflatten(0, (n_heads, 2, -1)).transpose(1, 2).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "heads-ignored",
+    "It reorders all rows as if they were one head: rows move from head to head.",
+    "Of which head are the first rows of your result?",
+    "Two heads of six: rows 0 to 5 are the first head, and have to stay in it.",
+    "Split off the heads first: unflatten(0, (n_heads, -1, 2)).",
+)
+def _(weight, n_heads):
+    return torch.cat((weight[::2], weight[1::2]))
+
+
+@INTERLEAVED_TO_HALF.add(
+    "odds-first",
+    "In every head the odd rows come first.",
+    "Row 0 is the first member of the first pair. Where does it belong?",
+    "For d = 6 the order is 0, 2, 4, 1, 3, 5. What is yours?",
+    "First all first members, then all second members.",
+)
+def _(weight, n_heads):
+    return _reordered(weight, n_heads).flip(1).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "heads-exchanged-with-pairs",
+    "The axis of the heads changes places with that of the pairs.",
+    "With one head only, what does your transpose change?",
+    "Axes 0, 1, 2 are heads, pairs, members. Which two have to change places?",
+    "Pairs and members: .transpose(1, 2).",
+)
+def _(weight, n_heads):
+    return weight.unflatten(0, (n_heads, -1, 2)).transpose(0, 1).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "heads-exchanged-with-members",
+    "The axis of the heads changes places with that of the members.",
+    "Of which head are the first rows of your result?",
+    "Axes 0, 1, 2 are heads, pairs, members. Which two have to change places?",
+    "Pairs and members: .transpose(1, 2).",
+)
+def _(weight, n_heads):
+    return weight.unflatten(0, (n_heads, -1, 2)).transpose(0, 2).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "heads-run-fastest",
+    "It takes the rows for all heads of feature 0, then all heads of feature 1.",
+    "Which rows belong to the first head?",
+    "Feature j of head n is row n·d + j: a head is one block of rows.",
+    "The heads are the first of the three axes: unflatten(0, (n_heads, -1, 2)).",
+)
+def _(weight, n_heads):
+    return weight.unflatten(0, (-1, 2, n_heads)).transpose(0, 1).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "offset-forgotten",
+    "Every head gets the rows of the first one.",
+    "Which rows belong to the second head?",
+    "Feature j of head n is row n·d + j. Where is n in your indices?",
+    "Add n·d to the order of head n; or index inside unflatten(0, (n_heads, -1)).",
+)
+def _(weight, n_heads):
+    return _reordered(weight, n_heads).flatten(1, 2)[:1].repeat(n_heads, 1, 1).flatten(0, 1)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "first-head-only",
+    "Only the first head is reordered.",
+    "What happened to the rows of the second head?",
+    "All heads have pairs, and all have to be put in the new order.",
+    "The same order inside every head: unflatten(0, (n_heads, -1, 2)).",
+)
+def _(weight, n_heads):
+    first = _reordered(weight, n_heads).flatten(1, 2)[0]
+    return torch.cat((first, weight[len(first) :]))
+
+
+@INTERLEAVED_TO_HALF.add(
+    "order-hard-coded",
+    "The order 0, 2, 4, 1, 3, 5 is written into the code: right for one head of six only.",
+    "What is the order for d = 4, or for two heads?",
+    "Look for a list of numbers in your code.",
+    "unflatten, transpose and flatten make the order from the shape.",
+)
+def _(weight, n_heads):
+    return weight[[0, 2, 4, 1, 3, 5]]
+
+
+@INTERLEAVED_TO_HALF.add(
+    "heads-of-six",
+    "It takes every head for one of six rows.",
+    "How many rows has a head, if there are n_heads of them?",
+    "Look for a 6 or a 3 in your code.",
+    "d is the number of rows divided by n_heads; -1 in unflatten finds it.",
+)
+def _(weight, n_heads):
+    return weight.unflatten(0, (-1, 3, 2)).transpose(1, 2).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "columns-reordered",
+    "It reorders the columns, and the features of a query are the rows.",
+    "Which axis of W_q [n_heads·d, H] makes the features of a query?",
+    "A column belongs to a feature of the token that comes in. Which axis did you work on?",
+    "Axis 0: weight.unflatten(0, (n_heads, -1, 2)).",
+)
+def _(weight, n_heads):
+    return weight.unflatten(1, (n_heads, -1, 2)).transpose(2, 3).flatten(1)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "not-joined",
+    "The rows are in the right order and still lie on several axes.",
+    "Which shape came in, and which one came back?",
+    "What unflatten has taken apart has to be put together again.",
+    ".flatten(0, 2) joins the first three axes.",
+)
+def _(weight, n_heads):
+    return _reordered(weight, n_heads)
+
+
+@INTERLEAVED_TO_HALF.also("not-joined")
+def _(weight, n_heads):
+    return _reordered(weight, n_heads).flatten(1, 2)
+
+
+@INTERLEAVED_TO_HALF.also("not-joined")
+def _(weight, n_heads):
+    return _reordered(weight, n_heads).flatten(0, 1)
+
+
+# one_speed: an answer, the position
+
+
+def _answer(position):
+    return lambda: torch.tensor(position).double()
+
+
+ONE_SPEED.add(
+    "another-turn",
+    "That one is close to a number of full turns. There is one that is closer.",
+    "A turn is 6.28 radians. After how many turns is the sum closest to a whole number?",
+    "Write down 6.28, 12.57, 18.85, … up to 50, and look at what follows the point.",
+    "Of the multiples of 2π up to 50, the seventh is closest to a whole number.",
+)(_answer(6))
+
+for _position in (13, 19, 25, 31, 38, 50):
+    ONE_SPEED.also("another-turn")(_answer(_position))
+
+ONE_SPEED.add(
+    "half-turns",
+    "Position 22 has made three and a half turns: it points the other way.",
+    "Three turns are 18.85 radians. How much of a turn is left of 22, and where does the hand point?",
+    "22 / 7 is close to π, not to 2π. Which multiple of π is a number of full turns?",
+    "Twice as far is a number of full turns.",
+)(_answer(22))
+
+ONE_SPEED.add(
+    "nearest",
+    "Position 1 is one radian away. Some positions come round almost to where they began.",
+    "Where does a hand stand after a full turn?",
+    "All pairs have one speed here, and a full turn takes 6.28 positions.",
+    "Look for a whole number that is close to a multiple of 2π.",
+)(_answer(1))
+
+
+# unfinished_pairs(head_dim, base, length): how many pairs make no full turn
+
+
+def _steps(head_dim, base):
+    return base ** -_exponents(head_dim).double()
+
+
+@UNFINISHED_PAIRS.add(
+    "finished",
+    "It counts the pairs that do make a full turn.",
+    "Do you count those that need more positions than `length`, or those that need fewer?",
+    "A slow pair needs many positions for a turn.",
+    "Count where the positions per turn are greater than `length`.",
+)
+def _(head_dim, base, length):
+    return int((2 * math.pi / _steps(head_dim, base) <= length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "one-radian",
+    "It asks for one radian, and not for a full turn.",
+    "How many radians is a full turn?",
+    "1 / θ positions make one radian.",
+    "A full turn takes 2π / θ positions.",
+)
+def _(head_dim, base, length):
+    return int((1 / _steps(head_dim, base) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "half-a-turn",
+    "It asks for half a turn.",
+    "How many radians is a full turn?",
+    "π radians lead to the opposite side.",
+    "A full turn takes 2π / θ positions.",
+)
+def _(head_dim, base, length):
+    return int((math.pi / _steps(head_dim, base) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "degrees",
+    "It takes the steps for degrees.",
+    "In which unit are the steps that inv_freq gives?",
+    "A full turn is 360 degrees, and in radians?",
+    "A full turn takes 2π / θ positions.",
+)
+def _(head_dim, base, length):
+    return int((360 / _steps(head_dim, base) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "base-500000",
+    "`base` is fixed at 500000, the one of Llama-3.",
+    "What should change when the base does?",
+    "Look for 500000, or for config.rope_theta, in your code.",
+    "Give the argument `base` to inv_freq.",
+)
+def _(head_dim, base, length):
+    return int((2 * math.pi / _steps(head_dim, 500000.0) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "base-10000",
+    "`base` is fixed at 10000, the one of Llama-2.",
+    "What should change when the base does?",
+    "Look for 10000 in your code, or for a call of inv_freq without a base.",
+    "Give the argument `base` to inv_freq.",
+)
+def _(head_dim, base, length):
+    return int((2 * math.pi / _steps(head_dim, 10000.0) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "length-8192",
+    "`length` is fixed at 8192, the one of Llama-3.",
+    "What should change when a model was trained on shorter texts?",
+    "Look for 8192, or for config.max_position_embeddings, in your code.",
+    "Compare with the argument `length`.",
+)
+def _(head_dim, base, length):
+    return int((2 * math.pi / _steps(head_dim, base) > 8192).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "features-counted",
+    "It counts features: twice as many as pairs.",
+    "How many pairs has a head of d features?",
+    "inv_freq has one entry for each pair. Where does yours double?",
+    "Count the entries of inv_freq(head_dim, base), each once.",
+)
+def _(head_dim, base, length):
+    return 2 * int((2 * math.pi / _steps(head_dim, base) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "share",
+    "It gives the share of such pairs, not their number.",
+    "Should the answer for d = 128 be a whole number?",
+    "A mean of True and False is a share.",
+    "Use sum in place of mean.",
+)
+def _(head_dim, base, length):
+    return (2 * math.pi / _steps(head_dim, base) > length).double().mean().item()
