@@ -22,6 +22,7 @@ from .verdict import Source, Text, Verdict
 EXERCISES: dict[str, "Exercise"] = {}  # by name, in the order of the lessons
 
 _SIGNATURE = "signature"
+_NUMBERS = ("values", "not-finite")  # kinds of problems
 # Mistakes that any function can make; the hints are theirs, wherever they happen.
 _INPUT_CHANGED = Mistake(
     "input-changed",
@@ -142,9 +143,11 @@ class Exercise:
             problem(outcome, true, case, self._outputs)
             for outcome, true, case in zip(outcomes, right, cases, strict=True)
         ]
+        notes = [c.note for p, c in zip(problems, cases, strict=True) if p and c.note and p.kind in _NUMBERS]
+        problems = [None if c.note and p and p.kind in _NUMBERS else p for p, c in zip(problems, cases, strict=True)]
         changed = next((i for i, outcome in enumerate(outcomes) if outcome.changed), None)
         if not any(problems) and changed is None:
-            return self._right(function, cases, right, mine, outcomes)
+            return self._right(function, cases, right, mine, outcomes, notes)
         return self._not_yet(function, seed, cases, right, mine, outcomes, problems, changed)
 
     def _unusable(self, function) -> Verdict | None:
@@ -197,18 +200,23 @@ class Exercise:
         more = f"check.{self.name}.hint() gives a hint, check.{self.name}.solution() shows a solution."
         return Verdict(self.name, "not attempted", sentence, next_step=more)
 
-    def _right(self, function, cases, right, mine, outcomes) -> Verdict:
+    def _right(self, function, cases, right, mine, outcomes, notes) -> Verdict:
         worst = max(
-            (error(a, b).max().item() for x, y in zip(mine, right, strict=True)
-             for a, b in zip(x.values, y.values, strict=True) if isinstance(b, Tensor) and b.numel()),
+            (
+                error(a, b).max().item()
+                for case, x, y in zip(cases, mine, right, strict=True)
+                if not case.note
+                for a, b in zip(x.values, y.values, strict=True)
+                if isinstance(b, Tensor) and b.numel()
+            ),
             default=0.0,
-        )  # fmt: skip
+        )
         kinds = [c.label for c in cases if c.label]
         finding = f"{len(cases)} inputs, every one as expected"
         finding += f" (among them: {', '.join(dict.fromkeys(kinds))})" if kinds else ""
         finding += f"; values{' and gradients' if any(c.gradients for c in cases) else ''}"
         finding += f", largest error {worst:.1e}." if any(isinstance(v, Tensor) for v in right[0].values) else "."
-        return Verdict(self.name, "right", finding, notes=self._notes(function, cases, right, mine, outcomes))
+        return Verdict(self.name, "right", finding, notes=notes + self._notes(function, cases, right, mine, outcomes))
 
     def _notes(self, function, cases, right, mine, outcomes) -> list[str]:
         notes = []
@@ -217,6 +225,7 @@ class Exercise:
                 theirs = [observe(way, case, len(self._outputs)) for case in cases]
                 if _same_rounding(mine, theirs) and not _same_rounding(mine, right):
                     notes.append(f"{accepted.name} {accepted.hints[0]}")
+                    break
         notes += self._missing_gradients(cases, right, mine)
         if any(o.in_place for o in outcomes):
             notes.append(
@@ -274,7 +283,7 @@ class Exercise:
         if found.kind == "gradient-cut":
             return self._verdict(_GRADIENT_CUT.id, _GRADIENT_CUT.name, _GRADIENT_CUT, facts=facts, notes=notes,
                                  function=function)  # fmt: skip
-        if found.kind in ("values", "not-finite", "shape") and props.is_random(function, cases[first], n):
+        if found.kind in (*_NUMBERS, "shape") and props.is_random(function, cases[first], n):
             return self._verdict(_RANDOM.id, _RANDOM.name, _RANDOM, facts=facts, notes=notes, function=function)
         simple = props.pattern(mine, right)
         partly = None if simple and simple.whole else showing(mine, right, cases, wrong)
@@ -288,7 +297,7 @@ class Exercise:
     def _unknown(self, function, seed, cases, simple, found: Problem, facts, notes) -> Verdict:
         """No known mistake fits: say which properties fail, and what pattern the numbers have."""
         n, findings = len(self._outputs), []
-        if found.kind in ("values", "not-finite", "gradient"):
+        if found.kind in (*_NUMBERS, "gradient"):
             probe = next((c for c in reversed(cases) if c.gradients), cases[0])
             findings = props.unused_arguments(self.arguments, self.solution_function, function, probe, n)
             if self._properties:
@@ -328,7 +337,7 @@ class Exercise:
                 (f"gradient of {name}: got", _at_worst(mine[i], true[i], True)),
                 ("expected", _at_worst(mine[i], true[i], False)),
             ]
-        if found and found.kind in ("values", "not-finite"):
+        if found and found.kind in _NUMBERS:
             mine = seen(outcome, len(self._outputs)).values
             for name, got, expected in zip(self._outputs, mine, right.values, strict=True):
                 if not isinstance(expected, Tensor) or _gap(got, expected) > 0:

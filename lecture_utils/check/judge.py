@@ -26,13 +26,14 @@ class Case:
 
     `label` says what is special about it ("in fp16"), "" if nothing is. `gradients`: compare these as
     well, of all floating-point arguments (only the first must have one), or of those in these places.
-    `tolerance` replaces that of TOLERANCES.
+    `tolerance` replaces that of TOLERANCES. `note`: other numbers are no mistake here, and told by this.
     """
 
     arguments: tuple
     label: str = ""
     gradients: bool | tuple[int, ...] = False
     tolerance: float | None = None
+    note: str = ""
 
     @property
     def differentiated(self) -> tuple[int, ...]:
@@ -214,7 +215,10 @@ def fitting(all_seen: list[Seen], cases: list[Case], mistakes: dict[Mistake, lis
 def showing(
     all_seen: list[Seen], right: list[Seen], cases: list[Case], mistakes: dict[Mistake, list[list[Seen]]]
 ) -> tuple[Mistake, int] | None:
-    """A mistake that shows in part: in some cases it alone gives what was seen. With the first such case."""
+    """A mistake that shows in part: in some cases it alone gives what was seen. With the first of them.
+
+    One case with few numbers is not enough: that could be a coincidence.
+    """
     found: dict[Mistake, list[int]] = {}
     for i, (mine, true, case) in enumerate(zip(all_seen, right, cases, strict=True)):
         if not _tells(mine) or same(mine, true, case):
@@ -222,10 +226,14 @@ def showing(
         explaining = [m for m, ways in mistakes.items() if any(same(mine, way[i], case) for way in ways)]
         if len(explaining) == 1:
             found.setdefault(explaining[0], []).append(i)
-    if not found:
+    most = max(found, key=lambda mistake: len(found[mistake]), default=None)
+    if most is None or sum(_count(right[i]) for i in found[most]) < 4:
         return None
-    most = max(found, key=lambda mistake: len(found[mistake]))
     return most, found[most][0]
+
+
+def _count(one: Seen) -> int:
+    return sum(v.numel() for v in one.values if isinstance(v, Tensor)) or 2  # a width tells more than one number of many
 
 
 def _tells(one: Seen) -> bool:

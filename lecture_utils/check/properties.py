@@ -92,6 +92,9 @@ def unused_arguments(
 def _others(argument) -> list:
     """Other values of the same kind, by which to see whether an argument is used."""
     if isinstance(argument, Tensor):
+        if argument.is_floating_point():  # no multiple and no shift of it: there are functions that ignore these
+            wave = torch.arange(1, argument.numel() + 1, device=argument.device).reshape(argument.shape)
+            return [argument * (1.5 + wave.cos()).to(argument) + (2 * wave).sin().to(argument)]
         return [argument * 3 + 1]
     if isinstance(argument, float):
         return [3 * argument + 0.5]
@@ -156,6 +159,8 @@ def _scaled(x: Tensor, y: Tensor) -> Finding | None:
     if not ratio.numel() or not torch.allclose(ratio, ratio[0].expand_as(ratio), rtol=1e-3):
         return None
     factor = ratio[0].item()
+    if abs(factor - 1) < 1e-3:
+        return None  # only the numbers near 0 differ
     if abs(factor + 1) < 1e-3:
         return Finding("sign", "Every number has the wrong sign, and the right size.", "Where does a minus belong?")
     if abs(factor) < 1e-6:

@@ -9,6 +9,10 @@ from ..mistakes import normalization_intuition as mistakes
 from ..properties import Property, tokens_apart
 
 _LESSON = "normalization_intuition"
+_FAR_FROM_0 = (
+    "On [30001, 30003] yours loses its digits: the mean of the squares and the square of the mean are almost "
+    "equal there. Subtracting the mean before squaring keeps them."
+)
 _WIDE = 8192  # n and n − 1 are the same to four digits: what else is wrong shows alone
 
 
@@ -32,6 +36,7 @@ def _score_cases(draw: Draw) -> list[Case]:
         Case((torch.tensor([[0.002, 0.006]]),), "a small unit"),
         Case((torch.tensor([[3.0, 5.0, 3.0, 5.0]]),), "a spread of 1"),
         Case((torch.tensor([[-3.0, -1.0, 1.0, 3.0]]),), "a mean of 0"),
+        Case((torch.tensor([[30001.0, 30003.0]]),), note=_FAR_FROM_0),
         Case((torch.tensor([[[2.0, 6.0], [-10.0, -30.0]], [[1.0, 3.0], [0.0, 5.0]]]),), "[B, S, n]"),
         Case((_samples(draw, B, S, n),), "[B, S, n]", gradients=True),
         Case((_samples(draw, same, same, same),), "as many samples as numbers"),
@@ -114,6 +119,7 @@ def _norm_cases(draw: Draw) -> list[Case]:
         Case((one, weight, bias, 9.0)),
         Case((one[0], ones, zeros, 1e-7), "one token alone"),
         Case((torch.tensor([[0.001, 0.003]]), ones, zeros, 3e-6), "a tiny token"),
+        Case((torch.tensor([[30001.0, 30003.0]]), ones, zeros, 1e-7), note=_FAR_FROM_0),
         Case((torch.tensor([[[3.0, 11.0], [4.0, 6.0]], [[30.0, -30.0], [1.0, 2.0]]]), ones, zeros, 1e-7)),
         Case((_samples(draw, B, S, H), *affine(H), 0.3), "[B, S, H]", gradients=True),
         Case((_samples(draw, n, n, n), *affine(n), 0.5), "as many texts as tokens as features"),

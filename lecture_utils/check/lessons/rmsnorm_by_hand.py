@@ -31,6 +31,8 @@ def _norm_cases(draw: Draw) -> list[Case]:
         Case((100 * draw.normal(2, H).double(), draw.weight(H).double(), 1e-6), "float64"),
         Case((torch.tensor([[300.0, -300.0]]).half(), ones.half(), 1e-6), "fp16"),
         Case((torch.tensor([[1e-4, -1e-4]]).half(), ones.half(), 1e-8), "fp16"),
+        # Chosen so that rounding anything before the end shows: 2 and 5 come out a step away.
+        Case((torch.tensor([[2.0, 2.0, 5.0]]).bfloat16(), torch.ones(3).bfloat16(), 1e-6), "bf16", tolerance=1e-3),
         Case((draw.normal(2, S, H).bfloat16(), draw.weight(H).bfloat16(), 1e-5), "bf16"),
     ]
 

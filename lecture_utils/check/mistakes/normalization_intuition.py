@@ -1192,3 +1192,50 @@ def _(x, real, eps):
 @MASKED_BATCH_NORM.also("box-returned")
 def _(x, real, eps):
     return _normal(x, eps, (0, 1))
+
+
+@STANDARDIZE.add(
+    "statistics-detached",
+    "The values are right, but mean and spread are cut from the gradient.",
+    "Does a change of one number move the mean and the spread as well?",
+    "Look for detach, no_grad, .data or .item() around mean and spread.",
+    "Let autograd see every step from x to the output, the mean and the spread too.",
+)
+def _(x):
+    return (x - _mean(x).detach()) / _std(x).detach()
+
+
+@STANDARDIZE.also("statistics-detached")
+def _(x):
+    return (x - _mean(x)) / _std(x).detach()
+
+
+@LAYER_NORM.add(
+    "statistics-detached",
+    "The values are right, but mean and variance are cut from the gradient.",
+    "Does a change of one feature move the mean and the variance as well?",
+    "Look for detach, no_grad, .data or .item() around mean and variance.",
+    "Let autograd see every step from x to the output, the mean and the variance too.",
+)
+def _(x, weight, bias, eps):
+    mean = _mean(x).detach()
+    variance = (x - mean).square().mean(-1, keepdim=True).detach()
+    return (x - mean) * torch.rsqrt(variance + eps) * weight + bias
+
+
+@LAYER_NORM.also("statistics-detached")
+def _(x, weight, bias, eps):
+    variance = (x - _mean(x)).square().mean(-1, keepdim=True).detach()
+    return (x - _mean(x)) * torch.rsqrt(variance + eps) * weight + bias
+
+
+@LAYER_NORM.add(
+    "eps-as-floor",
+    "`eps` is a floor for the variance: it is used only where the variance is smaller.",
+    "For the variance 16 and eps 9: which number should be under the root?",
+    "clamp and maximum choose one of two numbers. What does the formula do with the two?",
+    "Add eps to the variance, before the root.",
+)
+def _(x, weight, bias, eps):
+    variance = (x - _mean(x)).square().mean(-1, keepdim=True)
+    return (x - _mean(x)) / variance.clamp_min(eps).sqrt() * weight + bias

@@ -371,6 +371,57 @@ def _(x, weight, eps):
     return weight * x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps)
 
 
+@RMS_NORM.also("no-upcast")
+def _(x, weight, eps):
+    mean_square = x.square().mean(-1, keepdim=True).float()
+    return weight * (x.float() * torch.rsqrt(mean_square + eps)).to(x.dtype)
+
+
+@RMS_NORM.also("no-upcast")
+def _(x, weight, eps):
+    mean_square = x.square().float().mean(-1, keepdim=True)
+    return weight * (x.float() * torch.rsqrt(mean_square + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "fp16-only",
+    "It goes to fp32 for fp16 only: in bf16 every step rounds to two or three digits.",
+    "Which dtypes have 16 bits?",
+    "bf16 does not overflow at 300, but what does each step do to the digits?",
+    "Begin with x.float() whatever the dtype of x is: for fp32 it costs nothing.",
+)
+def _(x, weight, eps):
+    wide = x.float() if x.dtype == torch.float16 else x
+    return weight * (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+@RMS_NORM.add(
+    "root-in-16-bits",
+    "The root is rounded to 16 bits before it meets x, and the product is rounded again.",
+    "How often is a result of yours rounded to 16 bits before the weight?",
+    "Where does .to(x.dtype) stand: around the root, or around the product?",
+    "x in fp32 times the root in fp32, and then .to(x.dtype) once.",
+)
+def _(x, weight, eps):
+    return weight * (x * torch.rsqrt(_mean_square(x) + eps).to(x.dtype))
+
+
+@RMS_NORM.also("root-in-16-bits")
+def _(x, weight, eps):
+    return weight * (x / torch.sqrt(_mean_square(x) + eps).to(x.dtype))
+
+
+@RMS_NORM.add(
+    "eps-of-torch",
+    "PyTorch's own norm is called without `eps`, and takes one of its own.",
+    "Which eps does F.rms_norm use, if you do not give one?",
+    "Look at the last argument of the function that you call.",
+    "Pass eps on to it.",
+)
+def _(x, weight, eps):
+    return weight * torch.nn.functional.rms_norm(x.float(), (x.shape[-1],)).to(x.dtype)
+
+
 @RMS_NORM.add(
     "left-in-fp32",
     "The result stays in fp32, whatever came in.",
@@ -552,6 +603,112 @@ def _(x, weight, eps, grad_output):
 @RMS_NORM_GRAD.also("summed-over-one-axis")
 def _(x, weight, eps, grad_output):
     return _grad_x(x, weight, eps, grad_output), (grad_output * x * _r(x, eps)).sum(-2)
+
+
+@RMS_NORM_GRAD.add(
+    "r-missing",
+    "The direct term of grad_x lacks the factor r.",
+    "y_i = w_i · x_i · r. What is its slope with respect to x_i, if r stays as it is?",
+    "Compare the direct term with the formula of y: which factor of y is not in it?",
+    "r * weight * grad_output, and then the second term.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return wg - r**3 * x * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.also("r-missing")
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return wg - r**2 * x * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-in-front",
+    "In the second term the weight stands in front of the mean, not inside it.",
+    "Whose weight belongs to feature i of the output, inside the sum over i?",
+    "The sum runs over w_i · g_i · x_i. Which index does your weight have?",
+    "Multiply weight * grad_output first, and use the product inside the mean.",
+)
+def _(x, weight, eps, grad_output):
+    r = _r(x, eps)
+    second = weight * r**3 * x * (grad_output * x).mean(-1, keepdim=True)
+    return r * weight * grad_output - second, _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "own-feature-only",
+    "The second term looks at one feature only: how x_j moves y_j.",
+    "r is in every feature of y. Which of them does a change of x_j move?",
+    "The chain rule has a sum over i. Where is it in your code?",
+    "The second term needs a mean over the features: r³ · x · mean(weight · grad_output · x).",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**3 * x * (wg * x) / x.shape[-1], _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "over-tokens-too",
+    "The mean of the second term runs over the tokens as well.",
+    "May the gradient of one token depend on another token?",
+    "Which axis holds the features of one token?",
+    "mean(-1, keepdim=True): over the last axis only.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**3 * x * (wg * x).mean(), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "layer-norm-gradient",
+    "It subtracts a mean of the gradient as well: that is the gradient of LayerNorm.",
+    "Does RMSNorm subtract a mean on the way forward?",
+    "A term with the mean of weight · grad_output comes from centering.",
+    "Two terms are enough: the direct one and the one through r.",
+)
+def _(x, weight, eps, grad_output):
+    wg = weight * grad_output
+    grad_x = _grad_x(x, weight, eps, grad_output) - _r(x, eps) * wg.mean(-1, keepdim=True)
+    return grad_x, _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "eps-outside-root",
+    "`eps` is added after the root in r.",
+    "Which r did the forward pass use?",
+    "Compare your r with the formula at the top of the exercise: what is under the root?",
+    "r = torch.rsqrt(mean_square + eps), both inside the brackets.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = 1 / (x.square().mean(-1, keepdim=True).sqrt() + eps), weight * grad_output
+    grad_x = r * wg - r**3 * x * (wg * x).mean(-1, keepdim=True)
+    return grad_x, (grad_output * x * r).flatten(0, -2).sum(0)
+
+
+@RMS_NORM_GRAD.add(
+    "as-if-eps-were-0",
+    "It takes away all that points along x: exact only where eps is 0.",
+    "With eps, does the length of a token really make no difference?",
+    "x · r has length √H only without eps. Which power of r stands in your second term?",
+    "The second term is r³ · x · mean(weight · grad_output · x), with r from the forward pass.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    along = (wg * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp_min(1e-30)
+    return r * (wg - x * along), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "grad-output-ignored",
+    "`grad_output` is not used: it is the gradient of the plain sum of the outputs.",
+    "What arrives from the layers above?",
+    "Each output has a gradient of its own, and they are not all 1.",
+    "With autograd: torch.autograd.grad(y, (x, weight), grad_output).",
+)
+def _(x, weight, eps, grad_output):
+    ones = torch.ones_like(grad_output)
+    return _grad_x(x, weight, eps, ones), _grad_weight(x, eps, ones)
 
 
 @RMS_NORM_GRAD.add(
