@@ -1,78 +1,16 @@
 """Wrong implementations that run: what people really write. Each must fail its proof.
 
 RMSNorm: f(x, weight, eps). SwiGLU: f(x, gate_weight, up_weight, down_weight). RoPE: f(q, k, positions),
-for base 1e4, half-split layout.
+for base 1e4, half-split layout. The first two are the catalogues of the checkers.
 """
 
 import torch
-import torch.nn.functional as F
 
+from lecture_utils import check
 from lecture_utils.llama import apply_rope_interleaved, cos_sin, inv_freq, rotate_half
 
-
-def _normalize(x, mean_square, weight, eps):
-    return weight * (x.float() * torch.rsqrt(mean_square + eps)).to(x.dtype)
-
-
-def _mean_square(x, axis=-1):
-    return x.float().square().mean(axis, keepdim=True)
-
-
-def _mean_subtracted(x, weight, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    return _normalize(centred, _mean_square(centred), weight, eps)
-
-
-def _eps_outside(x, weight, eps):
-    return weight * (x.float() / (_mean_square(x).sqrt() + eps)).to(x.dtype)
-
-
-def _weight_before_cast(x, weight, eps):
-    return (weight.float() * x.float() * torch.rsqrt(_mean_square(x) + eps)).to(x.dtype)
-
-
-RMS_NORM = {
-    "mean-subtracted": _mean_subtracted,
-    "eps-outside-root": _eps_outside,
-    "eps-1e-5": lambda x, w, eps: _normalize(x, _mean_square(x), w, 1e-5),
-    "eps-1e-8": lambda x, w, eps: _normalize(x, _mean_square(x), w, 1e-8),
-    "eps-missing": lambda x, w, eps: _normalize(x, _mean_square(x), w, 0),
-    "over-sequence-too": lambda x, w, eps: _normalize(x, _mean_square(x, (-2, -1)), w, eps),
-    "over-sequence-only": lambda x, w, eps: _normalize(x, _mean_square(x, -2), w, eps),
-    "weight-forgotten": lambda x, w, eps: _normalize(x, _mean_square(x), 1 + 0 * w, eps),
-    "one-plus-weight": lambda x, w, eps: _normalize(x, _mean_square(x), 1 + w, eps),
-    "no-upcast": lambda x, w, eps: w * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)),
-    "weight-before-cast": _weight_before_cast,
-    "left-in-fp32": lambda x, w, eps: w.float() * (x.float() * torch.rsqrt(_mean_square(x) + eps)),
-    "root-forgotten": lambda x, w, eps: w * (x.float() / (_mean_square(x) + eps)).to(x.dtype),
-    "sum-for-mean": lambda x, w, eps: _normalize(x, x.float().square().sum(-1, keepdim=True), w, eps),
-    "detached": lambda x, w, eps: _normalize(x, _mean_square(x).detach(), w, eps),
-}
-
-
-def _glu(gate_activation, up_activation=lambda u: u):
-    def swiglu(x, gate, up, down):
-        return (gate_activation(x @ gate.T) * up_activation(x @ up.T)) @ down.T
-
-    return swiglu
-
-
-def _identity(x):
-    return x
-
-
-SWIGLU = {
-    "silu-on-up": _glu(_identity, F.silu),
-    "sigmoid": _glu(torch.sigmoid),
-    "gelu": _glu(F.gelu),
-    "relu": _glu(F.relu),
-    "no-activation": _glu(_identity),
-    "silu-on-both": _glu(F.silu, F.silu),
-    "added": lambda x, gate, up, down: (F.silu(x @ gate.T) + x @ up.T) @ down.T,
-    "silu-after": lambda x, gate, up, down: F.silu((x @ gate.T) * (x @ up.T)) @ down.T,
-    "residual-inside": lambda x, gate, up, down: x + (F.silu(x @ gate.T) * (x @ up.T)) @ down.T,
-    "up-forgotten": lambda x, gate, up, down: F.silu(x @ gate.T) @ down.T + 0 * up.sum(),
-}
+RMS_NORM = {m.id: m.functions[0] for m in check.rms_norm.mistakes}
+SWIGLU = {m.id: m.functions[0] for m in check.swiglu.mistakes}
 
 
 def _turn(q, k, cos, sin):

@@ -16,7 +16,7 @@ from . import record
 from .draw import Draw
 from .judge import Case, Problem, Seen, error, fitting, observe, problem, same, seen, showing
 from .mistake import Catalogue, Mistake
-from .run import Outcome, call, undisturbed
+from .run import Outcome, call, differentiable, undisturbed
 from .verdict import Source, Text, Verdict
 
 EXERCISES: dict[str, "Exercise"] = {}  # by name, in the order of the lessons
@@ -30,7 +30,8 @@ _INPUT_CHANGED = Mistake(
     (
         "The caller still needs that tensor. Which of your lines writes into it?",
         "Look for `+=`, `*=`, `x[...] = …` and methods that end in `_`.",
-        "`y = x * 2` makes something new, `x *= 2` does not. Or begin with `x = x.clone()`.",
+        "`y = x * 2` makes something new, `x *= 2` does not; and `x.float()` of an fp32 tensor is that tensor "
+        "itself. Or begin with `x = x.clone()`.",
     ),
     (),
 )
@@ -54,6 +55,46 @@ _RANDOM = Mistake(
     ),
     (),
 )
+
+
+# What to ask when a call does not come back with numbers to compare. Where there is no third hint, it is
+# that of the exercise.
+_BY_KIND = {
+    "NameError": (
+        "Is that name spelled as where it was given?",
+        "Look for it in the arguments, and on the left of an `=` further up.",
+        "Python names what it does not know. Write it as it is spelled where it comes from.",
+    ),
+    "NoneType": (
+        "Which function that yours calls returns nothing yet?",
+        "Is it an exercise of its own, still with its dots?",
+        "Write that one first; its own checker says when it is right.",
+    ),
+    "raises": (
+        "What are the shapes, dtypes and types in that line, on the input above?",
+        "Print the shape of each tensor in that line. Which two do not fit, and which of them is not what you meant?",
+    ),
+    "wrong-type": (
+        "What does your last line return?",
+        "Compare what it returns with what the exercise asks for: how many things, and of which type?",
+    ),
+    "shape": (
+        "Which of your lines gives the result its shape?",
+        "Follow the shape line by line, from the input above to what came back.",
+    ),
+    "dtype": (
+        "Which of your lines changes the dtype?",
+        "Follow the dtype line by line. Where should it become that of the input again?",
+    ),
+    "device": (
+        "Which of your lines makes a tensor on another device?",
+        "Look for tensors that you make anew, and for `.cpu()` and `.to(…)`.",
+    ),
+    "too-slow": (
+        "Is there a loop that does not end?",
+        "What has to become false for the `while` to end, and does it change?",
+    ),
+}
 
 
 class Exercise:
@@ -85,9 +126,8 @@ class Exercise:
         self.mistakes, self.solution_function = mistakes, solution
         self._cases, self._hints, self._properties = cases, hints, properties
         self._outputs, self._given = outputs, given
-        self._wrong_runs: Counter = Counter()
-        self._ladder: tuple[str, ...] = hints
-        self._rung = 0  # how many hints of the ladder were given
+        self._hints_given: Counter = Counter()  # by function and mistake
+        self._ladder, self._key = hints, None  # of the last verdict; before one, of the exercise
         if self.name in EXERCISES:
             raise ValueError(f"two exercises are named {self.name}")
         EXERCISES[self.name] = self
@@ -102,14 +142,20 @@ class Exercise:
         function = _unwrapped(function)
         with undisturbed():
             verdict = self._judge(function, seed)
-        if getattr(function, "__name__", self.name) in (self.name, "<lambda>", "forward"):
+        own_name = getattr(function, "__name__", self.name) in (self.name, "<lambda>")
+        if own_name or verdict.passed:  # a suspect that fails says nothing about the learner
             record.save(self.name, verdict.state, verdict.mistake or (verdict.failed or (None,))[0])
         return verdict
 
     def hint(self) -> Text:
         """The next hint: on the last mistake that was named, or on the exercise. The third nearly tells."""
-        self._rung = min(self._rung + 1, len(self._ladder))
-        return Text(f"{self.name} · hint {self._rung} of {len(self._ladder)}", self._ladder[self._rung - 1])
+        rung, hint = self._next_hint()
+        return Text(f"{self.name} · hint {rung} of {len(self._ladder)}", hint)
+
+    def _next_hint(self) -> tuple[int, str]:
+        self._hints_given[self._key] += 1
+        rung = min(self._hints_given[self._key], len(self._ladder))
+        return rung, self._ladder[rung - 1]
 
     def solution(self) -> Source:
         """The source of one right answer."""
@@ -207,15 +253,14 @@ class Exercise:
                 for case, x, y in zip(cases, mine, right, strict=True)
                 if not case.note
                 for a, b in zip(x.values, y.values, strict=True)
-                if isinstance(b, Tensor) and b.numel()
+                if isinstance(b, Tensor) and b.numel() and b.dtype == torch.float32
             ),
             default=0.0,
         )
-        kinds = [c.label for c in cases if c.label]
-        finding = f"{len(cases)} inputs, every one as expected"
-        finding += f" (among them: {', '.join(dict.fromkeys(kinds))})" if kinds else ""
-        finding += f"; values{' and gradients' if any(c.gradients for c in cases) else ''}"
-        finding += f", largest error {worst:.1e}." if any(isinstance(v, Tensor) for v in right[0].values) else "."
+        dtypes = dict.fromkeys(a.dtype for c in cases for a in c.arguments if differentiable(a))
+        finding = f"{len(cases)} inputs{' in ' if dtypes else ''}{', '.join(map(_dtype, dtypes))}: all as expected"
+        finding += ", values and gradients" if any(c.gradients for c in cases) else ""
+        finding += f"; largest error in fp32 {worst:.1e}." if dtypes else "."
         return Verdict(self.name, "right", finding, notes=notes + self._notes(function, cases, right, mine, outcomes))
 
     def _notes(self, function, cases, right, mine, outcomes) -> list[str]:
@@ -277,21 +322,21 @@ class Exercise:
             if runs and found.kind == "raises":
                 first, found = runs[0], problems[runs[0]]
                 facts = self._facts(cases[first], outcomes[first], right[first], found)
-            says_more = found.kind not in ("values", "gradient")
-            finding = f"{known.name}\n{_capital(found.sentence)}" if says_more else known.name
-            return self._verdict(known.id, finding, known, facts=facts, notes=notes, function=function)
+            return self._verdict(known.id, _with_problem(known.name, found), known, facts=facts, notes=notes, function=function)
         if found.kind == "gradient-cut":
             return self._verdict(_GRADIENT_CUT.id, _GRADIENT_CUT.name, _GRADIENT_CUT, facts=facts, notes=notes,
                                  function=function)  # fmt: skip
         if found.kind in (*_NUMBERS, "shape") and props.is_random(function, cases[first], n):
             return self._verdict(_RANDOM.id, _RANDOM.name, _RANDOM, facts=facts, notes=notes, function=function)
         simple = props.pattern(mine, right)
+        simple = None if isinstance(self, Answer) else simple  # of a few guessed numbers a pattern says nothing
         partly = None if simple and simple.whole else showing(mine, right, cases, wrong)
         if partly:
             known, at = partly
             notes = ["That shows on this input. On others something else differs too.", *notes]
             facts = self._facts(cases[at], outcomes[at], right[at], problems[at])
-            return self._verdict(known.id, known.name, known, facts=facts, notes=notes, function=function)
+            finding = _with_problem(known.name, problems[at])
+            return self._verdict(known.id, finding, known, facts=facts, notes=notes, function=function)
         return self._unknown(function, seed, cases, simple, found, facts, notes)
 
     def _unknown(self, function, seed, cases, simple, found: Problem, facts, notes) -> Verdict:
@@ -299,15 +344,21 @@ class Exercise:
         n, findings = len(self._outputs), []
         if found.kind in (*_NUMBERS, "gradient"):
             probe = next((c for c in reversed(cases) if c.gradients), cases[0])
-            findings = props.unused_arguments(self.arguments, self.solution_function, function, probe, n)
             if self._properties:
                 findings += props.failing(self._properties(Draw(seed)), function, n)
+            findings += props.unused_arguments(self.arguments, self.solution_function, function, probe, n)
             findings += [simple] if simple else []
         failed = ([] if found.kind == "values" else [found.kind]) + [f.id for f in findings]
         sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
         sentences += [f.sentence for f in findings[:2]]
-        question = findings[0].question if findings else ""
-        hints = (question or self._hints[0], self._hints[1], self._hints[2])
+        kind = next((k for k in ("NameError", "NoneType") if k in found.sentence), found.kind)
+        hints = (*_BY_KIND.get(kind, self._hints[:2]), self._hints[2])[:3]
+        if kind == "wrong-type" and len(self._outputs) > 1:
+            hints = (*hints[:2], f"return {', '.join(self._outputs)}")
+        if findings:
+            hints = (findings[0].question, *self._hints[1:])
+        if any(c.isdigit() for f in findings[:2] for c in f.sentence) and not simple:
+            notes = ["(The numbers in the first lines are of an input of their own.)", *notes]
         stand_in = Mistake("", "", hints, ())
         return self._verdict(None, "\n".join(sentences), stand_in, failed=tuple(failed or ["values"]),
                              facts=facts, notes=notes, function=function)  # fmt: skip
@@ -316,13 +367,13 @@ class Exercise:
         """A verdict "not yet". The hint is stronger each time that a function makes the same mistake."""
         if mistake is None:
             return Verdict(self.name, "not yet", finding, failed=(id,), facts=list(facts))
-        key = getattr(function, "__name__", ""), id or failed
-        self._wrong_runs[key] += 1
-        self._ladder, self._rung = mistake.hints, min(self._wrong_runs[key], len(mistake.hints))
-        more = "" if self._rung == len(mistake.hints) else f"check.{self.name}.hint() says more."
+        self._ladder, self._key = mistake.hints, (getattr(function, "__name__", ""), id or failed)
+        rung, hint = self._next_hint()
+        last = rung == len(mistake.hints)
+        more = f"check.{self.name}.solution() shows a solution." if last else f"check.{self.name}.hint() says more."
         return Verdict(
             self.name, "not yet", finding, mistake=id, failed=tuple(failed), facts=list(facts),
-            hint=self._ladder[self._rung - 1], next_step=more, notes=list(notes),
+            hint=hint, next_step=more, notes=list(notes),
         )  # fmt: skip
 
     def _facts(self, case: Case, outcome: Outcome | None, right: Seen | None, found: Problem | None = None):
@@ -383,13 +434,17 @@ class Answer(Exercise):
             if type(value) is not type(right):
                 wanted = "a word" if isinstance(right, str) else "a number, or a list of numbers"
                 return self._verdict("wrong-type", f"{name} is to be {wanted}, not {value!r}.")
-            if isinstance(right, Tensor) and value.shape != right.shape:
-                came = f"a list of {value.numel()}" if value.dim() else "one number"
-                return self._verdict("shape", f"{name}: {came} came; another number of numbers is asked for.")
+            if isinstance(right, Tensor) and value.numel() != right.numel():
+                sentence = f"{name}: {_numbers_of(right)} asked for, and {value.numel()} came."
+                return self._verdict("shape", sentence)
+        shaped = [v.reshape(r.shape) if isinstance(r, Tensor) else v for v, r in zip(values, self._values, strict=True)]
+        values = tuple(shaped)
         verdict = super().__call__(lambda: values if len(values) > 1 else values[0], seed=seed)
         verdict.facts = [(n, show(v)) for n, v in zip(self._outputs, values, strict=True)]
         if verdict.passed:
             verdict.finding, verdict.notes = self._because, []
+        elif verdict.failed == ("values",):
+            verdict.finding = "Not this yet."
         return verdict
 
     def solution(self) -> Source:
@@ -419,15 +474,15 @@ def show(value) -> str:
     """A value on a few short lines: small tensors in full, larger ones by shape and dtype."""
     if not isinstance(value, Tensor):
         return repr(value) if not isinstance(value, float) else f"{value:g}"
-    dtype = "" if value.dtype in (torch.float32, torch.int64, torch.float64) else f" {_dtype(value)}"
+    dtype = "" if value.dtype in (torch.float32, torch.int64, torch.float64, torch.bool) else f" {_dtype(value.dtype)}"
     if value.numel() > 16:
-        return f"tensor {list(value.shape)}{dtype or ' ' + _dtype(value)}"
+        return f"tensor {list(value.shape)}{dtype or ' ' + _dtype(value.dtype)}"
     return f"{_numbers(value.detach())}{dtype}"
 
 
 def _numbers(value: Tensor) -> str:
     if value.dim() == 0:
-        return _number(value.item())
+        return str(value.item()) if value.dtype == torch.bool else _number(value.item())
     inside = [_numbers(row) for row in value]
     return f"[{', '.join(inside)}]"
 
@@ -439,8 +494,8 @@ def _number(number) -> str:
     return "0" if text == "-0" else text
 
 
-def _dtype(value: Tensor) -> str:
-    return str(value.dtype).removeprefix("torch.")
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _at_worst(got, expected, ours: bool) -> str:
@@ -516,7 +571,8 @@ def _asides(outcomes: list[Outcome]) -> list[str]:
         shown = " / ".join(lines[:3]) + (" …" if len(lines) > 3 else "")
         notes.append(f"It printed, on the first input: {shown[:300]}")
     warned = next((o.warned[0] for o in outcomes if o.warned), "")
-    return [*notes, *([f"It was warned: {warned[:200]}"] if warned else [])]
+    warned = warned.split(" (Triggered")[0]
+    return [*notes, *([f"PyTorch warned: {warned[:200]}"] if warned else [])]
 
 
 def _as_answer(value):
@@ -529,5 +585,15 @@ def _as_answer(value):
         return value
 
 
+def _with_problem(name: str, found: Problem) -> str:
+    """What the function does; and what came back, if that is not seen in the numbers below."""
+    return name if found.kind in ("values", "gradient") else f"{name}\n{_capital(found.sentence)}"
+
+
+def _numbers_of(right: Tensor) -> str:
+    return "one number is" if right.numel() == 1 else f"{right.numel()} numbers are"
+
+
 def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+    """With a capital, unless it begins with the name of an output."""
+    return sentence if ": " in sentence.split(";")[0].split(" ")[0] + " " else sentence[:1].upper() + sentence[1:]

@@ -197,8 +197,9 @@ def _partly(x: Tensor, y: Tensor) -> Finding | None:
         if n < 2 or by_entry.all():
             continue
         right = [i for i in range(n) if not by_entry[i]]
-        name = "last axis" if axis == y.dim() - 1 else f"axis {axis}"
+        name = "the last axis" if axis == y.dim() - 1 else f"axis {axis}"
         listed = ", ".join(map(str, right[:6])) + (" …" if len(right) > 6 else "")
-        sentence = f"Along the {name}, entries {listed} of {n} are right, and the others are not."
+        entries = f"entry {listed} of {n} is" if len(right) == 1 else f"entries {listed} of {n} are"
+        sentence = f"Along {name}, {entries} right, and the others are not."
         return Finding("partly-right", sentence, "What is different about the entries that are wrong?")
     return None

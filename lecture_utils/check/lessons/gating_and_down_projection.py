@@ -18,6 +18,16 @@ def _pick(z: float, up: float) -> tuple:
     return torch.tensor([[z, up]]), read[:1], read[1:], torch.ones(2, 1)
 
 
+def _tokens(z: list, up: list, features: float = 1.0) -> tuple:
+    """Two tokens of four features, which are their `z` and their candidates, two of each.
+
+    With `features` small the tokens are small, and the weights are large in its place.
+    """
+    x, read = torch.tensor([a + b for a, b in zip(z, up, strict=True)]), torch.eye(4) / features
+    down = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, -1.0]])
+    return features * x, read[:2], read[2:], down
+
+
 def _swiglu_cases(draw: Draw) -> list[Case]:
     """The smallest numbers first; then inputs on which two mistakes made together show one by one."""
     token = torch.tensor([[[2.0, -1.0], [-1.0, 2.0]]])
@@ -25,7 +35,7 @@ def _swiglu_cases(draw: Draw) -> list[Case]:
     up = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]])
     down = torch.tensor([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]])
     symmetric = torch.tensor([[1.0, 2.0], [2.0, -1.0]])
-    tiny = 1e-5 * token[0, :1], 1e5 * torch.eye(2), 1e5 * up[:2].flip(0), down[:, 1:]
+    ones, some, others = [[1.0, 1.0]] * 2, [[3.0, -2.0], [0.5, -1.5]], [[2.0, -0.5], [-1.5, 1.25]]
     # SiLU(-12) is so small that it takes a large candidate to be seen beside another product.
     first, alone = torch.tensor([[1.0, 0.0]]), torch.eye(2)
     shut = first, torch.tensor([[-12.0, 0.0], [1.0, 0.0]]), torch.tensor([[1000.0, 0.0], [0.1, 0.0]]), alone
@@ -46,11 +56,11 @@ def _swiglu_cases(draw: Draw) -> list[Case]:
         Case((token[0], gate[:2], up[1:], down[:, 1:]), "H = D"),
         Case((token, gate, up, down), "[B, S, H]"),
         Case((token[0, 0], gate, up, down), "one token alone"),
-        Case(_pick(1.0, 3.0)),  # sigmoid and SiLU agree
-        Case(_pick(3.0, 1.0)),  # a candidate of 1
-        Case(_pick(30.0, 2.0)),  # SiLU, GELU, ReLU and no curve agree
-        Case(_pick(-1.5, -1.5)),  # z and candidate are equal
-        Case(tiny, "tiny features"),  # x itself is too small to be seen
+        Case(_tokens(ones, some)),  # z is 1: sigmoid and SiLU agree
+        Case(_tokens(others, ones)),  # candidates of 1
+        Case(_tokens([[30.0, 40.0], [60.0, 50.0]], some)),  # SiLU, GELU, ReLU and no curve agree
+        Case(_tokens(others, others)),  # z and candidates are equal
+        Case(_tokens(others, some, features=1e-5), "tiny features"),  # x itself is too small to be seen
         Case((torch.tensor([[1.0, 0.5], [-1.0, 1.0]]), symmetric, symmetric.flip(0, 1), -symmetric)),
         Case((x, *gate_up_down), gradients=True),
         Case((draw.normal(2, B, S, H), *gate_up_down), "three axes before the features"),
@@ -143,6 +153,7 @@ def _width_cases(draw: Draw) -> list[Case]:
         Case((300, 30, 1.0)),
         Case((300, 1, 1.0)),
         Case((30, 1000, 1.0)),
+        Case((50, 700, 1.25)),
         Case((300, 1, 1.25)),
         Case((300, 150, 1.25)),
         Case((300, 1, 2.5)),
