@@ -41,7 +41,9 @@ def visit(exercise, seed):
             count["forms"] += 1
             count["accepted"] += verdict.passed
             if not verdict.passed:
-                surprises.append(f"{exercise.name}, seed {seed}: the right form {name!r} is rejected\n{verdict}")
+                surprises.append(
+                    f"{exercise.name}, seed {seed}: the right form {name!r} is rejected\n{verdict}"
+                )
     for mistake in exercise.mistakes:
         for function in mistake.functions:
             if isinstance(exercise, Answer):
@@ -59,7 +61,9 @@ def visit(exercise, seed):
             count["caught"] += verdict.attempted and not verdict.passed
             count["named"] += verdict.mistake == mistake.id
             if verdict.mistake != mistake.id:
-                surprises.append(f"{exercise.name}, seed {seed}: {mistake.id} is named {verdict.mistake}\n{verdict}")
+                surprises.append(
+                    f"{exercise.name}, seed {seed}: {mistake.id} is named {verdict.mistake}\n{verdict}"
+                )
     for pair, function in PAIRS.get(exercise.name, {}).items():
         verdict = exercise(function, seed=seed)
         count["pairs"] += 1
@@ -89,7 +93,9 @@ def visit_all(name, seeds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*", metavar="EXERCISE", help="default: all of them")
-    parser.add_argument("--seeds", type=int, default=200, help="random sizes and numbers for each (default: 200)")
+    parser.add_argument(
+        "--seeds", type=int, default=200, help="random sizes and numbers for each (default: 200)"
+    )
     parser.add_argument("--surprises", type=int, default=5, help="how many to print")
     options = parser.parse_args()
     chosen = options.exercises or list(EXERCISES)

@@ -1,5 +1,6 @@
 """Checkers: right forms pass, mistakes are named, and nothing that a student writes can hurt."""
 
+import contextlib
 import json
 import random
 import re
@@ -140,7 +141,11 @@ def test_not_yet_shows_the_smallest_input_got_expected_and_a_question():
     verdict = check.rms_norm(without_root)
     assert (verdict.passed, verdict.attempted, verdict.mistake) == (False, True, "root-forgotten")
     facts = dict(verdict.facts)
-    assert (facts["x"], facts["got"], facts["expected"]) == ("[[3, 4]]", "[[0.24, 0.32]]", "[[0.8485, 1.131]]")
+    assert (facts["x"], facts["got"], facts["expected"]) == (
+        "[[3, 4]]",
+        "[[0.24, 0.32]]",
+        "[[0.8485, 1.131]]",
+    )
     assert verdict.hint.endswith("?") and verdict.hint in str(verdict)
 
 
@@ -289,10 +294,8 @@ def test_a_checker_never_hangs(kind, monkeypatch):
             pass
         stop = time.perf_counter() + 5
         while kind == "stubborn loop" and time.perf_counter() < stop:
-            try:
+            with contextlib.suppress(BaseException):
                 time.sleep(0.01)
-            except BaseException:
-                pass
         return input() if kind == "input" else x
 
     start = time.perf_counter()
@@ -334,7 +337,7 @@ def test_an_order_of_casts_that_rounds_otherwise_is_accepted_and_mentioned():
     verdict = check.rms_norm(
         lambda x, weight, eps: torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, eps)
     )
-    assert verdict.passed and "Llama casts back first" in verdict.message
+    assert verdict.passed and "Llama goes back to 16 bits first" in verdict.message
 
 
 def test_what_no_mistake_explains_is_told_by_properties_in_order():
@@ -389,7 +392,9 @@ def test_suspects_and_stubs_are_not_entered(tmp_path):
     assert not (tmp_path / record.FILE).exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"exercises": 3}', '{"exercises": {"rms_norm": 1}}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"exercises": 3}', '{"exercises": {"rms_norm": 1}}', "\x00"]
+)
 def test_an_unreadable_record_is_set_aside_and_nothing_else_happens(tmp_path, content):
     (tmp_path / record.FILE).write_text(content)
     assert "○ rms_norm" in str(check.progress())

@@ -1,11 +1,11 @@
 """Exercise checkers: right, or not yet and the mistake by name.
 
-    from lecture_utils import check
+from lecture_utils import check
 
-    check.rms_norm(rms_norm)      # a verdict: .passed, .attempted, .mistake, .message
-    check.rms_norm.hint()         # the next hint: a question, a pointer, nearly the answer
-    check.rms_norm.solution()     # one right answer
-    check.progress()              # where you stand in all lessons
+check.rms_norm(rms_norm)      # a verdict: .passed, .attempted, .mistake, .message
+check.rms_norm.hint()         # the next hint: a question, a pointer, nearly the answer
+check.rms_norm.solution()     # one right answer
+check.progress()              # where you stand in all lessons
 """
 
 from . import lessons as _lessons  # noqa: F401 -- fills EXERCISES

@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable
@@ -13,88 +12,18 @@ from torch import Tensor
 
 from . import properties as props
 from . import record
+from .common import BY_KIND, GRADIENT_CUT, INPUT_CHANGED, RANDOM
 from .draw import Draw
-from .judge import Case, Problem, Seen, error, fitting, observe, problem, same, seen, showing
+from .judge import Case, Problem, Seen, close, error, fitting, observe, problem, same, seen, showing
 from .mistake import Catalogue, Mistake
 from .run import Outcome, call, differentiable, undisturbed
+from .show import at_worst, dtype_name, show
 from .verdict import Source, Text, Verdict
 
 EXERCISES: dict[str, "Exercise"] = {}  # by name, in the order of the lessons
 
 _SIGNATURE = "signature"
 _NUMBERS = ("values", "not-finite")  # kinds of problems
-# Mistakes that any function can make; the hints are theirs, wherever they happen.
-_INPUT_CHANGED = Mistake(
-    "input-changed",
-    "Your function writes into its input.",
-    (
-        "The caller still needs that tensor. Which of your lines writes into it?",
-        "Look for `+=`, `*=`, `x[...] = …` and methods that end in `_`.",
-        "`y = x * 2` makes something new, `x *= 2` does not; and `x.float()` of an fp32 tensor is that tensor "
-        "itself. Or begin with `x = x.clone()`.",
-    ),
-    (),
-)
-_GRADIENT_CUT = Mistake(
-    "gradient-cut",
-    "The values are right, but no gradient comes back: training would stop here.",
-    (
-        "Which line leaves PyTorch's record of what was computed?",
-        "Look for `.detach()`, `.data`, `.item()`, `.numpy()`, `torch.tensor(…)` and `no_grad`.",
-        "Compute with the tensors themselves, from the first line to the last, and the gradient finds its way.",
-    ),
-    (),
-)
-_RANDOM = Mistake(
-    "random",
-    "The same input gave two different outputs.",
-    (
-        "What in your function is not decided by its arguments?",
-        "Look for random numbers (`randn`, `dropout`), and for something kept from an earlier call.",
-        "All that the result may depend on comes in as an argument.",
-    ),
-    (),
-)
-
-
-# What to ask when a call does not come back with numbers to compare. Where there is no third hint, it is
-# that of the exercise.
-_BY_KIND = {
-    "NameError": (
-        "Is that name spelled as where it was given?",
-        "Look for it in the arguments, and on the left of an `=` further up.",
-        "Python names what it does not know. Write it as it is spelled where it comes from.",
-    ),
-    "NoneType": (
-        "Which function that yours calls returns nothing yet?",
-        "Is it an exercise of its own, still with its dots?",
-        "Write that one first; its own checker says when it is right.",
-    ),
-    "raises": (
-        "What are the shapes, dtypes and types in that line, on the input above?",
-        "Print the shape of each tensor in that line. Which two do not fit, and which of them is not what you meant?",
-    ),
-    "wrong-type": (
-        "What does your last line return?",
-        "Compare what it returns with what the exercise asks for: how many things, and of which type?",
-    ),
-    "shape": (
-        "Which of your lines gives the result its shape?",
-        "Follow the shape line by line, from the input above to what came back.",
-    ),
-    "dtype": (
-        "Which of your lines changes the dtype?",
-        "Follow the dtype line by line. Where should it become that of the input again?",
-    ),
-    "device": (
-        "Which of your lines makes a tensor on another device?",
-        "Look for tensors that you make anew, and for `.cpu()` and `.to(…)`.",
-    ),
-    "too-slow": (
-        "Is there a loop that does not end?",
-        "What has to become false for the `while` to end, and does it change?",
-    ),
-}
 
 
 class Exercise:
@@ -190,7 +119,9 @@ class Exercise:
             for outcome, true, case in zip(outcomes, right, cases, strict=True)
         ]
         notes = [c.note for p, c in zip(problems, cases, strict=True) if p and c.note and p.kind in _NUMBERS]
-        problems = [None if c.note and p and p.kind in _NUMBERS else p for p, c in zip(problems, cases, strict=True)]
+        problems = [
+            None if c.note and p and p.kind in _NUMBERS else p for p, c in zip(problems, cases, strict=True)
+        ]
         changed = next((i for i, outcome in enumerate(outcomes) if outcome.changed), None)
         if not any(problems) and changed is None:
             return self._right(function, cases, right, mine, outcomes, notes)
@@ -203,7 +134,9 @@ class Exercise:
             return self._not_attempted(function)
         if isinstance(function, type) or not callable(function):
             kind = "a class" if isinstance(function, type) else f"{type(function).__name__}"
-            sentence = f"This is {kind}, not a function: give the function itself, check.{self.name}({self.name})."
+            sentence = (
+                f"This is {kind}, not a function: give the function itself, check.{self.name}({self.name})."
+            )
             return self._verdict(_SIGNATURE, sentence)
         try:
             parameters = inspect.signature(function).parameters
@@ -215,7 +148,9 @@ class Exercise:
             return None  # a built-in function without a signature: it will show when it is called
         names = [p.name for p in parameters.values()][: len(self.arguments)]
         if set(names) == set(self.arguments) and tuple(names) != self.arguments:
-            return self._verdict(_SIGNATURE, f"The order of the arguments is {call_it}; yours has {', '.join(names)}.")
+            return self._verdict(
+                _SIGNATURE, f"The order of the arguments is {call_it}; yours has {', '.join(names)}."
+            )
         return None
 
     @functools.lru_cache(maxsize=4)  # noqa: B019 -- exercises live as long as the program
@@ -258,10 +193,13 @@ class Exercise:
             default=0.0,
         )
         dtypes = dict.fromkeys(a.dtype for c in cases for a in c.arguments if differentiable(a))
-        finding = f"{len(cases)} inputs{' in ' if dtypes else ''}{', '.join(map(_dtype, dtypes))}: all as expected"
+        listed = f" in {', '.join(map(dtype_name, dtypes))}" if dtypes else ""
+        finding = f"{len(cases)} inputs{listed}: all as expected"
         finding += ", values and gradients" if any(c.gradients for c in cases) else ""
         finding += f"; largest error in fp32 {worst:.1e}." if dtypes else "."
-        return Verdict(self.name, "right", finding, notes=notes + self._notes(function, cases, right, mine, outcomes))
+        return Verdict(
+            self.name, "right", finding, notes=notes + self._notes(function, cases, right, mine, outcomes)
+        )
 
     def _notes(self, function, cases, right, mine, outcomes) -> list[str]:
         notes = []
@@ -269,7 +207,7 @@ class Exercise:
             for way in accepted.functions:
                 theirs = [observe(way, case, len(self._outputs)) for case in cases]
                 if _same_rounding(mine, theirs) and not _same_rounding(mine, right):
-                    notes.append(f"{accepted.name} {accepted.hints[0]}")
+                    notes.append(accepted.name)
                     break
         notes += self._missing_gradients(cases, right, mine)
         if any(o.in_place for o in outcomes):
@@ -287,7 +225,9 @@ class Exercise:
             if true.gradients and one.gradients:
                 pairs = zip(case.differentiated, one.gradients, true.gradients, strict=True)
                 missing |= {i: None for i, got, expected in pairs if got is None and expected is not None}
-        return [f"No gradient reaches `{self.arguments[i]}`: in training it would never change." for i in missing]
+        return [
+            f"No gradient reaches `{self.arguments[i]}`: in training it would never change." for i in missing
+        ]
 
     def _device_note(self, function, cases) -> list[str]:
         """A tensor that the function makes on the CPU shows when its inputs live elsewhere."""
@@ -308,28 +248,36 @@ class Exercise:
         if changed is not None and not any(problems):
             name = self.arguments[outcomes[changed].changed[0]]
             return self._verdict(
-                _INPUT_CHANGED.id, f"{_INPUT_CHANGED.name} (`{name}` is not what it was.)", _INPUT_CHANGED,
+                INPUT_CHANGED.id, f"{INPUT_CHANGED.name} (`{name}` is not what it was.)", INPUT_CHANGED,
                 facts=self._facts(cases[changed], None, None), notes=_asides(outcomes),
             )  # fmt: skip
         found: Problem = problems[first]
         facts = self._facts(cases[first], outcomes[first], right[first], found)
         notes = _asides(outcomes)
         if changed is not None:
-            notes = [f"It also writes into its input `{self.arguments[outcomes[changed].changed[0]]}`.", *notes]
+            notes = [
+                f"It also writes into its input `{self.arguments[outcomes[changed].changed[0]]}`.",
+                *notes,
+            ]
         if known:
             # Numbers tell more than an error: show them, if there is an input on which it runs.
             runs = [i for i, p in enumerate(problems) if p and p.kind != "raises"]
             if runs and found.kind == "raises":
                 first, found = runs[0], problems[runs[0]]
                 facts = self._facts(cases[first], outcomes[first], right[first], found)
-            return self._verdict(known.id, _with_problem(known.name, found), known, facts=facts, notes=notes, function=function)
+            return self._verdict(
+                known.id, _with_problem(known.name, found), known, facts=facts, notes=notes, function=function
+            )
         if found.kind == "gradient-cut":
-            return self._verdict(_GRADIENT_CUT.id, _GRADIENT_CUT.name, _GRADIENT_CUT, facts=facts, notes=notes,
-                                 function=function)  # fmt: skip
+            return self._verdict(
+                GRADIENT_CUT.id, GRADIENT_CUT.name, GRADIENT_CUT, facts=facts, notes=notes, function=function
+            )  # fmt: skip
         if found.kind in (*_NUMBERS, "shape") and props.is_random(function, cases[first], n):
-            return self._verdict(_RANDOM.id, _RANDOM.name, _RANDOM, facts=facts, notes=notes, function=function)
+            return self._verdict(RANDOM.id, RANDOM.name, RANDOM, facts=facts, notes=notes, function=function)
         simple = props.pattern(mine, right)
-        simple = None if isinstance(self, Answer) else simple  # of a few guessed numbers a pattern says nothing
+        simple = (
+            None if isinstance(self, Answer) else simple
+        )  # of a few guessed numbers a pattern says nothing
         partly = None if simple and simple.whole else showing(mine, right, cases, wrong)
         if partly:
             known, at = partly
@@ -352,7 +300,7 @@ class Exercise:
         sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
         sentences += [f.sentence for f in findings[:2]]
         kind = next((k for k in ("NameError", "NoneType") if k in found.sentence), found.kind)
-        hints = (*_BY_KIND.get(kind, self._hints[:2]), self._hints[2])[:3]
+        hints = (*BY_KIND.get(kind, self._hints[:2]), self._hints[2])[:3]
         if kind == "wrong-type" and len(self._outputs) > 1:
             hints = (*hints[:2], f"return {', '.join(self._outputs)}")
         if findings:
@@ -363,14 +311,20 @@ class Exercise:
         return self._verdict(None, "\n".join(sentences), stand_in, failed=tuple(failed or ["values"]),
                              facts=facts, notes=notes, function=function)  # fmt: skip
 
-    def _verdict(self, id, finding, mistake: Mistake | None = None, *, failed=(), facts=(), notes=(), function=None):
+    def _verdict(
+        self, id, finding, mistake: Mistake | None = None, *, failed=(), facts=(), notes=(), function=None
+    ):
         """A verdict "not yet". The hint is stronger each time that a function makes the same mistake."""
         if mistake is None:
             return Verdict(self.name, "not yet", finding, failed=(id,), facts=list(facts))
         self._ladder, self._key = mistake.hints, (getattr(function, "__name__", ""), id or failed)
         rung, hint = self._next_hint()
         last = rung == len(mistake.hints)
-        more = f"check.{self.name}.solution() shows a solution." if last else f"check.{self.name}.hint() says more."
+        more = (
+            f"check.{self.name}.solution() shows a solution."
+            if last
+            else f"check.{self.name}.hint() says more."
+        )
         return Verdict(
             self.name, "not yet", finding, mistake=id, failed=tuple(failed), facts=list(facts),
             hint=hint, next_step=more, notes=list(notes),
@@ -380,24 +334,22 @@ class Exercise:
         """The smallest input that shows it, what came back and what was expected."""
         facts = [(name, show(a)) for name, a in zip(self.arguments, case.arguments, strict=True)]
         if found and found.kind == "gradient":
-            mine, true = outcome.gradients, right.gradients
-            i = max(range(len(true)), key=lambda i: _gap(mine[i], true[i]))
-            name = self.arguments[case.differentiated[i]]
-            return [
-                *facts,
-                (f"gradient of {name}: got", _at_worst(mine[i], true[i], True)),
-                ("expected", _at_worst(mine[i], true[i], False)),
-            ]
-        if found and found.kind in _NUMBERS:
-            mine = seen(outcome, len(self._outputs)).values
-            for name, got, expected in zip(self._outputs, mine, right.values, strict=True):
-                if not isinstance(expected, Tensor) or _gap(got, expected) > 0:
-                    prefix = f"{name}: " if len(self._outputs) > 1 else ""
-                    if isinstance(expected, Tensor) and not _gap(got, expected) > _allowed(case, expected):
-                        continue
-                    facts += [(f"{prefix}got", _at_worst(got, expected, True)),
-                              ("expected", _at_worst(got, expected, False))]  # fmt: skip
-                    break
+            pairs = zip(case.differentiated, outcome.gradients, right.gradients, strict=True)
+            compared = [(f"gradient of {self.arguments[i]}: ", g, e) for i, g, e in pairs if g is not None]
+        elif found and found.kind in _NUMBERS:
+            prefixes = [f"{name}: " if len(self._outputs) > 1 else "" for name in self._outputs]
+            compared = list(
+                zip(prefixes, seen(outcome, len(self._outputs)).values, right.values, strict=True)
+            )
+        else:
+            return facts
+        for prefix, got, expected in compared:
+            if not isinstance(expected, Tensor) or not close(got, expected, case.tolerance):
+                return [
+                    *facts,
+                    (f"{prefix}got", at_worst(got, expected, True)),
+                    ("expected", at_worst(got, expected, False)),
+                ]
         return facts
 
 
@@ -427,7 +379,9 @@ class Answer(Exercise):
         if not answers or any(a is ... or a is None for a in answers):
             return self._not_attempted(None)
         if len(answers) != len(self._outputs):
-            sentence = f"{len(answers)} answers came; it is called as check.{self.name}({', '.join(self._outputs)})."
+            sentence = (
+                f"{len(answers)} answers came; it is called as check.{self.name}({', '.join(self._outputs)})."
+            )
             return self._verdict(_SIGNATURE, sentence)
         values = tuple(_as_answer(a) for a in answers)
         for name, value, right in zip(self._outputs, values, self._values, strict=True):
@@ -437,7 +391,10 @@ class Answer(Exercise):
             if isinstance(right, Tensor) and value.numel() != right.numel():
                 sentence = f"{name}: {_numbers_of(right)} asked for, and {value.numel()} came."
                 return self._verdict("shape", sentence)
-        shaped = [v.reshape(r.shape) if isinstance(r, Tensor) else v for v, r in zip(values, self._values, strict=True)]
+        shaped = [
+            v.reshape(r.shape) if isinstance(r, Tensor) else v
+            for v, r in zip(values, self._values, strict=True)
+        ]
         values = tuple(shaped)
         verdict = super().__call__(lambda: values if len(values) > 1 else values[0], seed=seed)
         verdict.facts = [(n, show(v)) for n, v in zip(self._outputs, values, strict=True)]
@@ -468,63 +425,6 @@ def exercise(**options) -> Callable[[Callable], Exercise]:
         return Exercise(solution, lesson=lesson, **options)
 
     return make
-
-
-def show(value) -> str:
-    """A value on a few short lines: small tensors in full, larger ones by shape and dtype."""
-    if not isinstance(value, Tensor):
-        return repr(value) if not isinstance(value, float) else f"{value:g}"
-    dtype = "" if value.dtype in (torch.float32, torch.int64, torch.float64, torch.bool) else f" {_dtype(value.dtype)}"
-    if value.numel() > 16:
-        return f"tensor {list(value.shape)}{dtype or ' ' + _dtype(value.dtype)}"
-    return f"{_numbers(value.detach())}{dtype}"
-
-
-def _numbers(value: Tensor) -> str:
-    if value.dim() == 0:
-        return str(value.item()) if value.dtype == torch.bool else _number(value.item())
-    inside = [_numbers(row) for row in value]
-    return f"[{', '.join(inside)}]"
-
-
-def _number(number) -> str:
-    if isinstance(number, float) and not math.isfinite(number):
-        return str(number)
-    text = f"{number:.4g}"
-    return "0" if text == "-0" else text
-
-
-def _dtype(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _at_worst(got, expected, ours: bool) -> str:
-    """`got` or `expected` in full if it is small, else where the two are furthest apart."""
-    chosen = got if ours else expected
-    if not isinstance(expected, Tensor) or expected.numel() <= 16:
-        return _distinct(got, expected, ours) if isinstance(expected, Tensor) else show(chosen)
-    apart = error(got, expected)
-    at = [int(i) for i in torch.unravel_index(apart.argmax(), apart.shape)]
-    return f"{_distinct(got[tuple(at)], expected[tuple(at)], ours)} at {at}"
-
-
-def _distinct(got: Tensor, expected: Tensor, ours: bool) -> str:
-    """With more digits, if four do not show the difference."""
-    if show(got) != show(expected) or got.numel() > 4:
-        return show(got if ours else expected)
-    return str([float(f"{v:.9g}") for v in (got if ours else expected).detach().flatten().tolist()])
-
-
-def _gap(got, expected) -> float:
-    if got is None or not isinstance(got, Tensor) or got.shape != expected.shape or not expected.numel():
-        return 0.0
-    return error(got, expected).max().item()
-
-
-def _allowed(case: Case, expected: Tensor) -> float:
-    from .judge import TOLERANCES
-
-    return case.tolerance if case.tolerance is not None else TOLERANCES.get(expected.dtype, 0.0)
 
 
 def _same_rounding(a: list[Seen], b: list[Seen]) -> bool:
@@ -596,4 +496,8 @@ def _numbers_of(right: Tensor) -> str:
 
 def _capital(sentence: str) -> str:
     """With a capital, unless it begins with the name of an output."""
-    return sentence if ": " in sentence.split(";")[0].split(" ")[0] + " " else sentence[:1].upper() + sentence[1:]
+    return (
+        sentence
+        if ": " in sentence.split(";")[0].split(" ")[0] + " "
+        else sentence[:1].upper() + sentence[1:]
+    )

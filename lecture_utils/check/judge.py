@@ -90,13 +90,13 @@ def same(a: Seen, b: Seen, case: Case) -> bool:
 def _same_gradient(x: Tensor | None, y: Tensor | None) -> bool:
     if x is None or y is None:  # no gradient moves as much as a gradient of 0
         return (x is None or not x.any()) and (y is None or not y.any())
-    return _close(x, y, _GRADIENT_TOLERANCE)
+    return close(x, y, _GRADIENT_TOLERANCE)
 
 
 def _same_value(got, expected, tolerance: float | None) -> bool:
     if isinstance(got, Tensor) and isinstance(expected, Tensor):
         alike = (got.shape, got.dtype, got.device) == (expected.shape, expected.dtype, expected.device)
-        return alike and _close(got, expected, tolerance)
+        return alike and close(got, expected, tolerance)
     if type(got) is not type(expected):
         return False
     try:
@@ -105,7 +105,8 @@ def _same_value(got, expected, tolerance: float | None) -> bool:
         return repr(got) == repr(expected)
 
 
-def _close(got: Tensor, expected: Tensor, tolerance: float | None) -> bool:
+def close(got: Tensor, expected: Tensor, tolerance: float | None) -> bool:
+    """Whether every error is within the tolerance; None stands for that of the dtype."""
     if tolerance is None:
         tolerance = TOLERANCES.get(expected.dtype, 0.0)
     if got.device == expected.device and torch.equal(got, expected):
@@ -145,7 +146,10 @@ def problem(outcome: Outcome, right: Seen, case: Case, names: tuple[str, ...]) -
         if len(outcome.returned) != len(names):
             return Problem("wrong-type", f"{len(outcome.returned)} values came back; expected {count}.")
     values = seen(outcome, len(names)).values
-    triples = [(f"{n}: " if len(names) > 1 else "", *pair) for n, *pair in zip(names, values, right.values, strict=True)]
+    triples = [
+        (f"{n}: " if len(names) > 1 else "", *pair)
+        for n, *pair in zip(names, values, right.values, strict=True)
+    ]
     # What is still missing first: `grad_x, ...` is half an answer.
     for look in (_type_problem, _value_problem):
         for it, got, expected in triples:
@@ -170,10 +174,13 @@ def _value_problem(it: str, got, expected, case: Case) -> Problem | None:
     if got.device != expected.device:
         return Problem("device", f"{it}the tensor is on {got.device}; expected on {expected.device}.")
     if got.dtype != expected.dtype:
-        return Problem("dtype", f"{it}the dtype is {_name(got.dtype)}; expected {_name(expected.dtype)}.")
+        return Problem("dtype", f"{it}the dtype is {str(got.dtype)[6:]}; expected {str(expected.dtype)[6:]}.")
     if not got.isfinite().all() and expected.isfinite().all():
-        return Problem("not-finite", f"{it}there is {'nan, not a number' if got.isnan().any() else 'an infinite number'}.")
-    if not _close(got, expected, case.tolerance):
+        return Problem(
+            "not-finite",
+            f"{it}there is {'nan, not a number' if got.isnan().any() else 'an infinite number'}.",
+        )
+    if not close(got, expected, case.tolerance):
         return Problem("values", f"{it}other numbers than expected.")
     return None
 
@@ -188,13 +195,9 @@ def _gradient_problem(outcome: Outcome, right: Seen, case: Case) -> Problem | No
     for place, got, expected in pairs:
         if got is None and expected is not None and place in needed:
             return Problem("gradient-cut", "The values are right, but no gradient comes back through it.")
-        if got is not None and expected is not None and not _close(got, expected, _GRADIENT_TOLERANCE):
+        if got is not None and expected is not None and not close(got, expected, _GRADIENT_TOLERANCE):
             return Problem("gradient", "The values are right, the gradients are not.")
     return None
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _a(noun: str) -> str:
@@ -211,7 +214,9 @@ def _what(value) -> str:
     return _a(name).capitalize() if name.islower() else f"A {name}"
 
 
-def fitting(all_seen: list[Seen], cases: list[Case], mistakes: dict[Mistake, list[list[Seen]]]) -> Mistake | None:
+def fitting(
+    all_seen: list[Seen], cases: list[Case], mistakes: dict[Mistake, list[list[Seen]]]
+) -> Mistake | None:
     """The mistake that gives the same as was seen in every case."""
     for mistake, ways in mistakes.items():
         for way in ways:
@@ -241,7 +246,9 @@ def showing(
 
 
 def _count(one: Seen) -> int:
-    return sum(v.numel() for v in one.values if isinstance(v, Tensor)) or 2  # a width tells more than one number of many
+    return (
+        sum(v.numel() for v in one.values if isinstance(v, Tensor)) or 2
+    )  # a width tells more than one number of many
 
 
 def _tells(one: Seen) -> bool:

@@ -1,7 +1,7 @@
 """A known mistake: a wrong implementation that runs, its name, and the way out of it in three hints."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,28 @@ class Catalogue:
 
         def enter(function: Callable) -> Callable:
             known = self._mistakes[id]
-            functions = (*known.functions, function)
-            self._mistakes[id] = Mistake(known.id, known.name, known.hints, functions, known.accepted)
+            self._mistakes[id] = replace(known, functions=(*known.functions, function))
             return function
 
         return enter
 
-    def take(self, other: "Catalogue", adapt: Callable[[Callable], Callable], without: tuple[str, ...] = ()) -> None:
-        """Take over the mistakes of another exercise, each function adapted to this one."""
+    def take(
+        self,
+        other: "Catalogue",
+        adapt: Callable[[Callable], Callable] = lambda function: function,
+        without: tuple[str, ...] = (),
+        accept: bool = True,
+    ) -> None:
+        """Take over the mistakes of another exercise, each function adapted to this one.
+
+        Args:
+            without: ids that are left out.
+            accept: whether what is accepted there is accepted here.
+        """
         for m in other:
             if m.id not in without:
                 functions = tuple(adapt(function) for function in m.functions)
-                self._mistakes[m.id] = Mistake(m.id, m.name, m.hints, functions, m.accepted)
+                self._mistakes[m.id] = replace(m, functions=functions, accepted=m.accepted and accept)
 
     def __iter__(self) -> Iterator[Mistake]:
         return iter(self._mistakes.values())

@@ -64,7 +64,9 @@ def tokens_apart(arguments: tuple, axis: int = -2, what: str = "token") -> Prope
         moved = error(after, before) > 1e-4
         return f"Making one {what} ten times as large changed another {what}." if moved.any() else None
 
-    return Property(f"{what}s-mixed", f"Over which axes do you average or add? Which of them holds the {what}s?", holds)
+    return Property(
+        f"{what}s-mixed", f"Over which axes do you average or add? Which of them holds the {what}s?", holds
+    )
 
 
 def unused_arguments(
@@ -92,7 +94,9 @@ def unused_arguments(
 def _others(argument) -> list:
     """Other values of the same kind, by which to see whether an argument is used."""
     if isinstance(argument, Tensor):
-        if argument.is_floating_point():  # no multiple and no shift of it: there are functions that ignore these
+        if (
+            argument.is_floating_point()
+        ):  # no multiple and no shift of it: there are functions that ignore these
             wave = torch.arange(1, argument.numel() + 1, device=argument.device).reshape(argument.shape)
             return [argument * (1.5 + wave.cos()).to(argument) + (2 * wave).sin().to(argument)]
         return [argument * 3 + 1]
@@ -162,7 +166,9 @@ def _scaled(x: Tensor, y: Tensor) -> Finding | None:
     if abs(factor - 1) < 1e-3:
         return None  # only the numbers near 0 differ
     if abs(factor + 1) < 1e-3:
-        return Finding("sign", "Every number has the wrong sign, and the right size.", "Where does a minus belong?")
+        return Finding(
+            "sign", "Every number has the wrong sign, and the right size.", "Where does a minus belong?"
+        )
     if abs(factor) < 1e-6:
         return Finding("constant", "Every number that came back is 0.", "Which factor is 0?")
     sentence = f"Every number is {factor:.4g} times what it should be."
@@ -181,7 +187,9 @@ _SIMPLE = (_constant, _scaled, _shifted)
 
 
 def _reordered(x: Tensor, y: Tensor) -> Finding | None:
-    if x.numel() < 3 or not torch.allclose(x.flatten().sort()[0], y.flatten().sort()[0], rtol=1e-4, atol=1e-6):
+    if x.numel() < 3 or not torch.allclose(
+        x.flatten().sort()[0], y.flatten().sort()[0], rtol=1e-4, atol=1e-6
+    ):
         return None
     question = "Which step puts them into an order: a transpose, a reshape, a stack, a cat?"
     return Finding("reordered", "The numbers are the right ones, in another order.", question)

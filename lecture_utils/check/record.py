@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .verdict import MARKS, Shown
+from .verdict import COLOURS, MARKS, QUIET, Shown
 
 FILE = ".progress.json"
 _memory: dict[str, dict] = {}  # what could not be written, and what was
@@ -58,29 +58,25 @@ class Progress(Shown):
         return "\n".join([*lines, *self._footer()])
 
     def _html(self) -> str:
-        quiet = "color:var(--jp-content-font-color2,#666666)"
-        colours = {"right": "#009E73", "not yet": "#D55E00", "not attempted": "#999999"}
-        rows = []
-        for title, exercises in self.lessons:
-            marks = " &nbsp; ".join(
-                f'<span style="white-space:nowrap"><span style="color:{colours[state]}">{MARKS[state]}</span> '
-                f"{html.escape(name)}{self._why(mistake)}</span>"
-                for name, state, mistake in exercises
-            )
-            rows.append(
-                f'<tr><td style="text-align:left;white-space:nowrap">{html.escape(title)}</td>'
-                f'<td style="{quiet};white-space:nowrap">{self._count(exercises)}</td><td style="text-align:left">{marks}</td></tr>'
-            )
-        footer = "".join(f'<div style="{quiet}">{html.escape(line)}</div>' for line in self._footer())
+        cell = '<td style="text-align:left;white-space:nowrap">'
+        rows = [
+            f"<tr>{cell}{html.escape(title)}</td>{cell}{self._count(exercises)}</td>"
+            f'<td style="text-align:left">{" &nbsp; ".join(map(self._mark, exercises))}</td></tr>'
+            for title, exercises in self.lessons
+        ]
+        footer = "".join(f'<div style="{QUIET}">{html.escape(line)}</div>' for line in self._footer())
         return f"<table>{''.join(rows)}</table>{footer}"
+
+    @staticmethod
+    def _mark(exercise: tuple[str, str, str | None]) -> str:
+        name, state, mistake = exercise
+        why = f" <i>({html.escape(mistake)})</i>" if mistake else ""
+        mark = f'<span style="color:{COLOURS[state]}">{MARKS[state]}</span>'
+        return f'<span style="white-space:nowrap">{mark} {html.escape(name)}{why}</span>'
 
     @staticmethod
     def _count(exercises) -> str:
         return f"{sum(state == 'right' for _, state, _ in exercises)} of {len(exercises)}"
-
-    @staticmethod
-    def _why(mistake: str | None) -> str:
-        return f" <i>({html.escape(mistake)})</i>" if mistake else ""
 
     def _footer(self) -> list[str]:
         legend = "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
@@ -97,7 +93,11 @@ def progress() -> Progress:
     lessons = []
     for lesson, title in TITLES.items():
         states = [
-            (e.name, known.get(e.name, {}).get("state", "not attempted"), known.get(e.name, {}).get("mistake"))
+            (
+                e.name,
+                known.get(e.name, {}).get("state", "not attempted"),
+                known.get(e.name, {}).get("mistake"),
+            )
             for e in EXERCISES.values()
             if e.lesson == lesson
         ]

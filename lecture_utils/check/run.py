@@ -93,7 +93,9 @@ def _copy(argument):
         return argument
     if 0 in argument.stride():  # expanded: two entries are one place in memory, and cannot be written apart
         return argument.clone()
-    copy = torch.empty_strided(argument.shape, argument.stride(), dtype=argument.dtype, device=argument.device)
+    copy = torch.empty_strided(
+        argument.shape, argument.stride(), dtype=argument.dtype, device=argument.device
+    )
     return copy.copy_(argument)
 
 

@@ -5,15 +5,16 @@ What a checker says it also writes into the record of progress in that folder: t
 so a kernel that dies costs the exercises after it, and only in that notebook.
 """
 
-import contextlib
 import csv
 import logging
 import re
 import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from . import record
 from .exercise import EXERCISES
@@ -146,15 +147,15 @@ def _line(path: Path, name: str, entry: dict | None, reached: bool, trouble: str
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m lecture_utils.check FILE.ipynb …`: 0 if every file could be read, 1 if not, 2 on bad input."""
+    """`python -m lecture_utils.check FILE …`: 0 if every file has exercises, 1 if not, 2 on bad input."""
     import argparse
 
     from tqdm import tqdm
 
     parser = argparse.ArgumentParser(
         prog="python -m lecture_utils.check",
-        description="Run students' notebooks and write what the checkers say: a CSV with file, exercise, state, "
-        "mistake. Files are executed, so run only what you would run yourself.",
+        description="Run students' notebooks and write what the checkers say: a CSV with file, exercise, "
+        "state, mistake. Files are executed, so run only what you would run yourself.",
     )
     parser.add_argument("paths", nargs="+", metavar="FILE.ipynb", help="notebooks, or folders of notebooks")
     parser.add_argument("-o", "--output", metavar="FILE.csv", help="where to write (default: the terminal)")
@@ -164,16 +165,20 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--cell-timeout must be above 0")
     try:
         files = notebooks(options.paths)
-        out = open(options.output, "w", newline="", encoding="utf-8") if options.output else sys.stdout
+        to_file = options.output and open(options.output, "w", newline="", encoding="utf-8")  # noqa: SIM115
+        with to_file or nullcontext(sys.stdout) as out:
+            return _write(out, tqdm(files, unit="notebook", file=sys.stderr), options.cell_timeout)
     except (ValueError, OSError) as error:
         parser.error(str(error))
+
+
+def _write(out: TextIO, files: Iterable[Path], cell_timeout: float) -> int:
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
     complete = True
-    with contextlib.closing(out) if options.output else contextlib.nullcontext():
-        writer = csv.writer(out)
-        writer.writerow(COLUMNS)
-        for file in tqdm(files, unit="notebook", file=sys.stderr):
-            lines = grade(file, cell_timeout=options.cell_timeout)
-            complete = complete and all(line.exercise for line in lines)
-            writer.writerows((line.file, line.exercise, line.state, line.mistake) for line in lines)
-            out.flush()  # what is done is written, should the next one be the last
+    for file in files:
+        lines = grade(file, cell_timeout=cell_timeout)
+        complete = complete and all(line.exercise for line in lines)
+        writer.writerows((line.file, line.exercise, line.state, line.mistake) for line in lines)
+        out.flush()  # what is done is written, should the next one be the last
     return 0 if complete else 1

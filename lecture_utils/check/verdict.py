@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 MARKS = {"not attempted": "○", "not yet": "✗", "right": "✓"}
 # Okabe–Ito, as in the plots; the mark and the words say the same, so that no one needs the colour.
-_COLOURS = {"not attempted": "#999999", "not yet": "#D55E00", "right": "#009E73"}
+COLOURS = {"not attempted": "#999999", "not yet": "#D55E00", "right": "#009E73"}
 _CARD = (
     "border-left:4px solid {colour};padding:0.4em 0.9em;margin:0.3em 0;max-width:46em;line-height:1.45;"
     "background:var(--jp-layout-color1,transparent);color:var(--jp-content-font-color1,inherit)"
 )
-_QUIET = "color:var(--jp-content-font-color2,#666666)"
+QUIET = "color:var(--jp-content-font-color2,#666666)"
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:0.92em;white-space:pre-wrap"
 
 
@@ -74,7 +74,7 @@ class Verdict(Shown):
         return "\n".join(line for line in lines if line)
 
     def _html(self) -> str:
-        colour, text = _COLOURS[self.state], html.escape
+        colour, text = COLOURS[self.state], html.escape
         parts = [
             f'<div style="{_CARD.format(colour=colour)}">',
             f'<b><span style="color:{colour}">{MARKS[self.state]}</span> {text(self._headline)}</b>',
@@ -83,13 +83,15 @@ class Verdict(Shown):
         ]  # fmt: skip
         if self.facts:
             rows = "".join(
-                f'<tr><td style="text-align:left;vertical-align:top;{_QUIET}">{text(name)}</td>'
+                f'<tr><td style="text-align:left;vertical-align:top;{QUIET}">{text(name)}</td>'
                 f'<td style="text-align:left;{_CODE}">{text(value)}</td></tr>'
                 for name, value in self.facts
             )
             parts.append(f'<table style="margin:0.4em 0">{rows}</table>')
         parts += [f"<div><i>{text(self.hint)}</i></div>"] if self.hint else []
-        parts += [f'<div style="{_QUIET}">{text(line)}</div>' for line in [self.next_step, *self.notes] if line]
+        parts += [
+            f'<div style="{QUIET}">{text(line)}</div>' for line in [self.next_step, *self.notes] if line
+        ]
         return "".join(parts) + "</div>"
 
 

@@ -144,9 +144,6 @@ _SAME_PLACE = ({"over-sequence-too", "over-sequence-only"}, {"one-plus-weight", 
 
 PAIRS = {
     "rms_norm": {
-        (a, b): _pair(**_ONE[a], **_ONE[b])
-        for a in _ONE
-        for b in _ONE
-        if a < b and {a, b} not in _SAME_PLACE
+        (a, b): _pair(**_ONE[a], **_ONE[b]) for a in _ONE for b in _ONE if a < b and {a, b} not in _SAME_PLACE
     },
 }

@@ -19,20 +19,25 @@ def _norm_cases(draw: Draw) -> list[Case]:
     hidden = draw.normal(B, S, H)
     return [
         Case((torch.tensor([[3.0, 4.0]]), ones, 1e-6)),
+        Case((torch.tensor([[3.0, 4.0]]), torch.tensor([2.0, 3.0]), 1e-6)),
         Case((torch.tensor([3.0, 4.0]), ones, 1e-6), "one token alone"),
-        Case((torch.tensor([[1.0, 2.0], [3.0, 4.0]]), ones, 1e-6)),
+        Case((torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]), ones, 1e-6)),
         Case((torch.tensor([[1e-3, -1e-3]]), ones, 1e-6), "a tiny token"),
         Case((torch.tensor([[1e-3, 2e-3]]), ones, 1e-5), "a tiny token"),
         Case((torch.tensor([[1.0, 7.0], [3.0, -1.0]]), torch.tensor([6.0, 12.0]), 11.0)),
         Case((torch.zeros(1, 2), ones, 1e-6), "zeros"),
         Case((hidden, draw.weight(H), 1e-5), "[B, S, H]", gradients=True),
-        Case((draw.normal(n, n, n), draw.weight(n), 0.3), "as many texts as tokens as features"),
+        Case((draw.normal(n, n, n), draw.weight(n), 0.3), "all sizes equal"),
         Case((draw.normal(H, S).T, draw.weight(H), 1e-6), "a transposed view"),
         Case((100 * draw.normal(2, H).double(), draw.weight(H).double(), 1e-6), "float64"),
         Case((torch.tensor([[300.0, -300.0]]).half(), ones.half(), 1e-6), "fp16"),
         Case((torch.tensor([[1e-4, -1e-4]]).half(), ones.half(), 1e-8), "fp16"),
         # Chosen so that rounding anything before the end shows: 2 and 5 come out a step away.
-        Case((torch.tensor([[2.0, 2.0, 5.0]]).bfloat16(), torch.ones(3).bfloat16(), 1e-6), "bf16", tolerance=1e-3),
+        Case(
+            (torch.tensor([[2.0, 2.0, 5.0]]).bfloat16(), torch.ones(3).bfloat16(), 1e-6),
+            "bf16",
+            tolerance=1e-3,
+        ),
         Case((draw.normal(2, S, H).bfloat16(), draw.weight(H).bfloat16(), 1e-5), "bf16"),
     ]
 
@@ -54,12 +59,20 @@ def _norm_properties(draw: Draw) -> list[Property]:
         return None if cosine > 0.999 else "With weight 1 the output points another way than the token."
 
     def takes_zeros(f):
-        return None if f(torch.zeros(1, 4), weight, 1e-6).isfinite().all() else "A token of zeros gives nan or inf."
+        return (
+            None
+            if f(torch.zeros(1, 4), weight, 1e-6).isfinite().all()
+            else "A token of zeros gives nan or inf."
+        )
 
     return [
         tokens_apart((x, weight, 1e-6)),
-        Property("sees-scale", "What should a token be divided by, if its length is not to matter?", ignores_scale),
-        Property("direction-changed", "Is every feature of a token divided by the same number?", keeps_direction),
+        Property(
+            "sees-scale", "What should a token be divided by, if its length is not to matter?", ignores_scale
+        ),
+        Property(
+            "direction-changed", "Is every feature of a token divided by the same number?", keeps_direction
+        ),
         Property("rms-not-1", "What do the squares of your output average to, and why?", has_rms_1),
         Property("zeros", "What keeps the denominator away from 0?", takes_zeros),
     ]
@@ -67,10 +80,12 @@ def _norm_properties(draw: Draw) -> list[Property]:
 
 _HINTS = (
     "Which axis holds the features of one token, and what keeps that axis in place after a mean?",
-    "Three steps: the mean of squares over the last axis, in fp32; times the inverse root, with eps inside; "
-    "back to the dtype of x, then the weight.",
-    "wide = x.float(); wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) is the normalized token, "
-    "still in fp32 and without its weight.",
+    "Which of your steps needs fp32, and after which one does the lesson go back? Where does the weight "
+    "come in: "
+    "before or after that?",
+    "With wide = x.float(), the normalized token is wide times torch.rsqrt of (wide.square().mean(-1, "
+    "keepdim=True) "
+    "+ eps). Back to x.dtype with it, and then the weight.",
 )
 
 
@@ -85,17 +100,18 @@ def rms_norm(x, weight, eps):
 def _grad_cases(draw: Draw) -> list[Case]:
     B, S, H = draw.sizes(3)
     n = draw.size(2, 6)
-    ones = torch.ones(2)
-    two = torch.tensor([[[3.0, 4.0], [1.0, -2.0]]])
+    two, ones, weight = torch.tensor([[[3.0, 4.0], [1.0, -2.0]]]), torch.ones(2), torch.tensor([2.0, 3.0])
+    back = torch.tensor([[[1.0, 0.0], [1.0, 2.0]]])
     return [
-        Case((two[:, :1], ones, 1e-6, torch.tensor([[[1.0, 0.0]]]))),
-        Case((two, torch.tensor([2.0, 3.0]), 1e-6, torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]))),
-        Case((two, torch.tensor([2.0, 3.0]), 11.0, torch.ones(1, 2, 2)), "a large eps"),
+        Case((two, ones, 1e-6, back)),
+        Case((two, weight, 1e-6, back)),
+        Case((two, weight, 11.0, back), "a large eps"),
+        Case((torch.cat((two, 2 * two)), ones, 1.0, torch.cat((back, back))), "two texts"),
         Case((draw.normal(B, S, H), draw.weight(H), 1e-5, draw.normal(B, S, H)), "[B, S, H]"),
         Case((draw.normal(n, n, n), draw.weight(n), 0.3, draw.normal(n, n, n)), "all sizes equal"),
         Case((1e-3 * draw.normal(B, S, H), draw.weight(H), 1e-6, draw.normal(B, S, H)), "tiny tokens"),
-        Case((draw.normal(B, S, H).double(), draw.weight(H).double(), 1e-6, draw.normal(B, S, H).double()), "float64"),
-    ]  # fmt: skip
+        Case((draw.normal(B, S, H).double(), draw.weight(H).double(), 1e-6, draw.normal(B, S, H).double())),
+    ]
 
 
 def _grad_properties(draw: Draw) -> list[Property]:
@@ -114,7 +130,12 @@ def _grad_properties(draw: Draw) -> list[Property]:
         return "grad_weight of two texts is not the sum of those of each."
 
     return [
-        Property("not-at-right-angles", "Through which two ways does x move the output?", at_right_angles),
+        Property(
+            "not-at-right-angles",
+            "x moves the output directly and through r. Is each of the two terms complete, with every "
+            "factor and its sign?",
+            at_right_angles,
+        ),
         Property("not-added-up", "Over which axes is the weight shared?", tokens_add_up),
     ]
 
@@ -122,9 +143,10 @@ def _grad_properties(draw: Draw) -> list[Property]:
 _GRAD_HINTS = (
     "Moving x changes y directly, and through r. How many terms has grad_x then, and over which axes is the "
     "gradient of the shared weight added up?",
-    "∂r/∂x_j = −r³ x_j / H. Every feature of y contains r, so the second term has a mean over the features; "
-    "grad_weight is a sum over all tokens.",
-    "With wg = weight * grad_output: the direct term is r * wg, and r**3 * x * (the mean of wg * x over the "
+    "What is the slope of r with respect to x_j? Every feature of y contains r, so the second term has a sum "
+    "over the features; grad_weight is a sum over all tokens.",
+    "∂r/∂x_j = −r³ x_j / H. With wg = weight * grad_output: the direct term is r * wg, and r**3 * x * (the "
+    "mean of wg * x over the "
     "features) is subtracted from it. grad_weight is the sum over tokens of grad_output * x * r.",
 )
 
@@ -155,24 +177,52 @@ constant_token = Answer(
 )
 
 
+def _one_plus_cases(draw: Draw) -> list[Case]:
+    """Weights of 0, where this family starts, before the others."""
+    token = torch.tensor([[3.0, 4.0]])
+    return [
+        Case((token, torch.zeros(2), 1e-6), "weight 0"),
+        Case((token, torch.tensor([1.0, 3.0]), 1e-6)),
+        *_norm_cases(draw),
+    ]
+
+
 @exercise(
-    cases=_norm_cases, mistakes=mistakes.ONE_PLUS_RMS_NORM,
+    cases=_one_plus_cases,
+    mistakes=mistakes.ONE_PLUS_RMS_NORM,
     hints=(
         "By which number is a feature multiplied when its weight is 0?",
         "Everything as in your rms_norm; only the factor at the end is another.",
         "The last line multiplies by (1 + weight).",
     ),
-)  # fmt: skip
+)
 def one_plus_rms_norm(x, weight, eps):
     wide = x.float()
     normalized = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
     return (1 + weight) * normalized.to(x.dtype)
 
 
+def _repair_cases(draw: Draw) -> list[Case]:
+    """To the last bit: the tolerance is below one step of bf16."""
+    token, weight = torch.tensor([[1.0, 5.0]]).bfloat16(), torch.tensor([7.0, 7.0]).bfloat16()
+    return [
+        Case((torch.tensor([[2.0, 2.0, 5.0]]).bfloat16(), torch.ones(3).bfloat16(), 1e-6), tolerance=1e-3),
+        Case((token, weight, 1e-6), tolerance=1e-3),
+        *_norm_cases(draw),
+    ]
+
+
 @exercise(
-    cases=_norm_cases, mistakes=mistakes.RMS_NORM, hints=_HINTS, properties=_norm_properties,
-    given=mistakes.RMS_NORM["left-in-fp32"].functions[0],
-)  # fmt: skip
+    cases=_repair_cases,
+    mistakes=mistakes.REPAIR_RMS_NORM,
+    hints=(
+        "Which dtype has each factor of the last line, and which dtype has a product of the two?",
+        "Where does Llama go back to 16 bits: before the weight comes in, or after it?",
+        "wide goes back to x.dtype, and the weight stays as it came.",
+    ),
+    properties=_norm_properties,
+    given=mistakes.REPAIR_RMS_NORM["left-in-fp32"].functions[0],
+)
 def repair_rms_norm(x, weight, eps):
     wide = x.float()
     wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)

@@ -7,6 +7,7 @@ from ..mistake import Catalogue
 RMS_NORM = Catalogue()
 RMS_NORM_GRAD = Catalogue()
 ONE_PLUS_RMS_NORM = Catalogue()
+REPAIR_RMS_NORM = Catalogue()
 CONSTANT_TOKEN = Catalogue()
 
 
@@ -57,7 +58,9 @@ def _(x, weight, eps):
     "eps-outside-root",
     "`eps` is added after the root: a tiny token comes out too large.",
     "What is added first: do you take the root of a sum, or add to a root?",
-    "For [0.001, -0.001] the mean of squares is as small as eps. Which of the two numbers should eps meet?",
+    "Compare the size of eps with the mean of squares of [0.001, -0.001], and with its root. To which of "
+    "them is it "
+    "added in the formula?",
     "The root is of (mean_square + eps), both inside the brackets.",
 )
 def _(x, weight, eps):
@@ -83,7 +86,7 @@ def _(x, weight, eps):
 @RMS_NORM.add(
     "eps-1e-5",
     "`eps` is fixed at 0.00001, whatever the caller gives.",
-    "Llama-1 and Llama-3 have another eps. Where does yours come from?",
+    "Llama 1 and Llama 3 do not use the same eps. Where does yours come from?",
     "Look for a number like 1e-5 in your code.",
     "The function has an argument eps: add that one under the root.",
 )
@@ -94,7 +97,7 @@ def _(x, weight, eps):
 @RMS_NORM.add(
     "eps-1e-6",
     "`eps` is fixed at 0.000001, whatever the caller gives.",
-    "Llama-1 and Llama-3 have another eps. Where does yours come from?",
+    "Llama 1 and Llama 3 do not use the same eps. Where does yours come from?",
     "Look for a number like 1e-6 in your code.",
     "The function has an argument eps: add that one under the root.",
 )
@@ -105,7 +108,7 @@ def _(x, weight, eps):
 @RMS_NORM.add(
     "eps-1e-8",
     "`eps` is fixed at 0.00000001, whatever the caller gives.",
-    "Llama-1 and Llama-3 have another eps. Where does yours come from?",
+    "Llama 1 and Llama 3 do not use the same eps. Where does yours come from?",
     "Look for a number like 1e-8 in your code.",
     "The function has an argument eps: add that one under the root.",
 )
@@ -115,8 +118,8 @@ def _(x, weight, eps):
 
 @RMS_NORM.add(
     "eps-missing",
-    "`eps` is not used: a token of zeros gives 0 / 0.",
-    "What does your function do with a token of zeros?",
+    "`eps` is not used: a tiny token comes out at full size, and a token of zeros gives 0 / 0.",
+    "What keeps a tiny token small, and what does your function do with a token of zeros?",
     "Something small has to keep the denominator away from 0.",
     "Add eps to the mean of squares, before the root.",
 )
@@ -139,7 +142,8 @@ def _(x, weight, eps):
     "over-sequence-too",
     "It averages over the tokens as well: one number for a whole text.",
     "If one token gets louder, may the others become quieter?",
-    "Look at the shape of your mean of squares for x [B, S, H]: how many numbers should there be for each token?",
+    "Look at the shape of your mean of squares for x [B, S, H]: how many numbers should there be for each "
+    "token?",
     "One number per token: the mean runs over the last axis only, [B, S, 1].",
 )
 def _(x, weight, eps):
@@ -182,7 +186,8 @@ def _(x, weight, eps):
     "over-batch",
     "It averages over the first axis: right for a single token only.",
     "What is on the first axis of x [B, S, H]?",
-    "Axis 0 is that of the features only when there is no other. Which index is right for any number of axes?",
+    "Axis 0 is that of the features only when there is no other. Which index is right for any number of "
+    "axes?",
     "Count the axis from the right: the features are the last one, -1.",
 )
 def _(x, weight, eps):
@@ -272,7 +277,8 @@ def _(x, weight, eps):
     "root-forgotten",
     "It divides by the mean of squares, without a root.",
     "If every feature doubles, by which factor does the mean of squares grow?",
-    "A token of doubled length has to come out the same. Which power of the mean of squares has the size of x?",
+    "A token of doubled length has to come out the same. Which power of the mean of squares has the size of "
+    "x?",
     "torch.rsqrt is 1 over the square root; a plain division needs .sqrt() first.",
 )
 def _(x, weight, eps):
@@ -358,7 +364,7 @@ def _(x, weight, eps):
 @RMS_NORM.add(
     "no-upcast",
     "It squares in 16 bits: in fp16 300² is infinite, and (1e-4)² is 0.",
-    "In which dtype does your square live?",
+    "In which dtype do you take the square?",
     "fp16 ends at 65504. What did the lesson do with x before its first step?",
     "Begin with x.float(), and go back with .to(x.dtype) before the weight.",
 )
@@ -425,9 +431,11 @@ def _(x, weight, eps):
 @RMS_NORM.add(
     "left-in-fp32",
     "The result stays in fp32, whatever came in.",
-    "Which dtype does the next layer expect?",
-    "The way up to fp32 needs a way back. What was the dtype of x?",
-    ".to(x.dtype) for the normalized x, and then the weight.",
+    "Which dtype has each factor of your last line?",
+    "fp32 times 16 bits is fp32. And is `x` still the x that came in, when you ask for its dtype?",
+    "Keep dtype = x.dtype in the first line. The last line multiplies weight, as it came, by the normalized "
+    "token "
+    "in that dtype.",
 )
 def _(x, weight, eps):
     return weight.float() * (x.float() * torch.rsqrt(_mean_square(x) + eps))
@@ -436,6 +444,40 @@ def _(x, weight, eps):
 @RMS_NORM.also("left-in-fp32")
 def _(x, weight, eps):
     return weight * (x.float() * torch.rsqrt(_mean_square(x) + eps))
+
+
+@RMS_NORM.add(
+    "dtype-hard-coded",
+    "It returns one dtype that stands in the code, whatever came in.",
+    "Which dtype should come back when fp32 comes in, and which for fp16?",
+    "Look for a dtype by name in your code.",
+    ".to(x.dtype) in its place.",
+)
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, eps).to(torch.bfloat16)
+
+
+@RMS_NORM.also("dtype-hard-coded")
+def _(x, weight, eps):
+    return _scaled(x, _mean_square(x), weight, eps).to(torch.float16)
+
+
+@RMS_NORM.add(
+    "rounded-to-16-bits",
+    "It rounds the normalized token to 16 bits, although fp32 came in.",
+    "How many digits does fp16 keep?",
+    "Look for .half() or .bfloat16() in your code: which dtype came in?",
+    ".to(x.dtype) in its place.",
+)
+def _(x, weight, eps):
+    wide = x.float()
+    return weight * (wide * torch.rsqrt(_mean_square(x) + eps)).half()
+
+
+@RMS_NORM.also("rounded-to-16-bits")
+def _(x, weight, eps):
+    wide = x.float()
+    return weight * (wide * torch.rsqrt(_mean_square(x) + eps)).bfloat16()
 
 
 @RMS_NORM.add(
@@ -451,9 +493,10 @@ def _(x, weight, eps):
 
 @RMS_NORM.add(
     "weight-before-cast",
-    "In 16 bits yours multiplies by the weight in fp32 and rounds once, as torch.nn.RMSNorm does.",
-    "Llama casts back first: about a quarter of the numbers differ by one step of bf16.",
-    "Cast back to x.dtype before the weight to be equal to the last bit.",
+    "In 16 bits it multiplies by the weight in fp32 and rounds once, as torch.nn.RMSNorm does. Llama goes "
+    "back to 16 bits first: about a quarter of the numbers differ by one step.",
+    "Which comes first in Llama, the way back to 16 bits or the weight?",
+    "Look at what .to(x.dtype) is applied to: the product with the weight, or the token alone?",
     "weight * normalized.to(x.dtype).",
     accepted=True,
 )
@@ -516,7 +559,7 @@ def _(x, weight, eps, grad_output):
 
 @RMS_NORM_GRAD.add(
     "wrong-power",
-    "r stands in the second term of grad_x with another power than 3.",
+    "The power of r in the second term of grad_x is not the right one.",
     "What is the slope of (…)^(-1/2), written with r?",
     "(mean_square + eps)^(-3/2) is which power of r?",
     "r**3.",
@@ -712,6 +755,71 @@ def _(x, weight, eps, grad_output):
 
 
 @RMS_NORM_GRAD.add(
+    "half-as-large",
+    "The second term of grad_x is half of what it should be.",
+    "What is the slope of x²?",
+    "The root brings a ½. What does the square bring?",
+    "The 2 of x² and the ½ of the root cancel: r³ · x · mean(weight · grad_output · x).",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - 0.5 * r**3 * x * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "x-missing",
+    "The second term of grad_x lacks the factor x.",
+    "∂r/∂x_j is larger where x_j is larger. Where is that in your second term?",
+    "The square under the root leaves a factor behind when it is differentiated.",
+    "r³ · x · mean(weight · grad_output · x): x stands in front of the mean and inside it.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**3 * (wg * x).mean(-1, keepdim=True), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.add(
+    "keepdim-lost",
+    "A mean lost its axis: the numbers of the tokens line up with the features.",
+    "What is the shape of each of your means, and how does it stretch over x?",
+    "Shapes are lined up from the right: [B, S] meets the last two axes of [B, S, H].",
+    "Both means, the one in r and the one in the second term, need keepdim=True.",
+)
+def _(x, weight, eps, grad_output):
+    r, wg = _r(x, eps), weight * grad_output
+    return r * wg - r**3 * x * (wg * x).mean(-1), _grad_weight(x, eps, grad_output)
+
+
+@RMS_NORM_GRAD.also("keepdim-lost")
+def _(x, weight, eps, grad_output):
+    r, wg = torch.rsqrt(x.square().mean(-1) + eps), weight * grad_output
+    grad_x = r * wg - r**3 * x * (wg * x).mean(-1, keepdim=True)
+    return grad_x, (grad_output * x * r).flatten(0, -2).sum(0)
+
+
+@RMS_NORM_GRAD.add(
+    "weight-gradient-without-grad-output",
+    "grad_weight does not contain grad_output.",
+    "What arrives at y, before it goes on to the weight?",
+    "By the chain rule every gradient begins with the one that arrives.",
+    "Multiply by grad_output inside the sum.",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), (x * _r(x, eps)).flatten(0, -2).sum(0)
+
+
+@RMS_NORM_GRAD.add(
+    "summed-over-features",
+    "grad_weight is summed over the features: one number for each token comes back.",
+    "How many weights are there, and how many numbers came back?",
+    "Each feature has a weight of its own, which all tokens share. Which axes count tokens?",
+    "Sum over (0, 1), and leave the last axis.",
+)
+def _(x, weight, eps, grad_output):
+    return _grad_x(x, weight, eps, grad_output), (grad_output * x * _r(x, eps)).sum(-1)
+
+
+@RMS_NORM_GRAD.add(
     "exchanged",
     "The two gradients come back in the wrong order.",
     "Which of the two has the shape of x?",
@@ -737,7 +845,7 @@ def _(x, weight, eps, grad_output):
     "weight-alone",
     "It multiplies by the weight alone, as Llama does.",
     "By which number should a feature be multiplied when its weight is 0?",
-    "This family starts with weight = 0, and then nothing may change.",
+    "This family starts with weight = 0, and then the normalized token is to come out as it is.",
     "Multiply by (1 + weight).",
 )
 def _(x, weight, eps):
@@ -755,11 +863,26 @@ def _(x, weight, eps):
     return 1 + _scaled(x, _mean_square(x), weight, eps)
 
 
+@ONE_PLUS_RMS_NORM.add(
+    "weight-added",
+    "The weight is added to the normalized token, not multiplied.",
+    "What should come out for a feature of 0, whatever its weight is?",
+    "A weight makes a feature matter more or less: it is part of a factor.",
+    "(1 + weight) times the normalized token.",
+)
+def _(x, weight, eps):
+    return weight + _scaled(x, _mean_square(x), torch.ones_like(weight), eps)
+
+
 ONE_PLUS_RMS_NORM.take(
     RMS_NORM,
     lambda rms_norm: lambda x, weight, eps: rms_norm(x, 1 + weight, eps),
     without=("weight-forgotten", "one-plus-weight", "weight-added", "weight-divides", "weight-twice"),
 )
+
+
+# To the last bit: what is accepted elsewhere is a mistake here.
+REPAIR_RMS_NORM.take(RMS_NORM, accept=False)
 
 
 @CONSTANT_TOKEN.add(
@@ -815,3 +938,36 @@ def _():
 )
 def _():
     return torch.ones(4).double(), torch.ones(4).double()
+
+
+@CONSTANT_TOKEN.add(
+    "zero-by-zero",
+    "LayerNorm does not divide by 0: eps keeps the root away from it.",
+    "What is 0 divided by the root of a small number?",
+    "After centering every feature is 0, and the denominator is √(0 + eps).",
+    "0 divided by √eps.",
+)
+def _():
+    return torch.ones(4).double(), torch.full((4,), torch.nan).double()
+
+
+@CONSTANT_TOKEN.add(
+    "not-squared",
+    "RMSNorm does not divide by the root of 5.",
+    "Of which numbers is the mean under the root?",
+    "R, M, S: the squares come first. What are the squares of [5, 5, 5, 5]?",
+    "The mean of the squares is 25, and its root is 5.",
+)
+def _():
+    return torch.full((4,), 5**0.5).double(), torch.zeros(4).double()
+
+
+@CONSTANT_TOKEN.add(
+    "layer-norm-unchanged",
+    "LayerNorm does not leave the token as it is.",
+    "What does LayerNorm do first?",
+    "The mean of [5, 5, 5, 5] is 5. Subtract it from each feature.",
+    "After centering nothing but zeros is left.",
+)
+def _():
+    return torch.ones(4).double(), torch.full((4,), 5.0).double()

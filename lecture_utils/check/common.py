@@ -1,0 +1,79 @@
+"""Mistakes that any function can make, and questions that fit any function that does not come to numbers."""
+
+from .mistake import Mistake
+
+# Mistakes that any function can make; the hints are theirs, wherever they happen.
+INPUT_CHANGED = Mistake(
+    "input-changed",
+    "Your function writes into its input.",
+    (
+        "The caller still needs that tensor. Which of your lines writes into it?",
+        "Look for `+=`, `*=`, `x[...] = …` and methods that end in `_`.",
+        "`y = x * 2` makes something new, `x *= 2` does not; and `x.float()` of an fp32 tensor is that "
+        "tensor "
+        "itself. Or begin with `x = x.clone()`.",
+    ),
+    (),
+)
+GRADIENT_CUT = Mistake(
+    "gradient-cut",
+    "The values are right, but no gradient comes back: training would stop here.",
+    (
+        "Which line leaves PyTorch's record of what was computed?",
+        "Look for `.detach()`, `.data`, `.item()`, `.numpy()`, `torch.tensor(…)` and `no_grad`.",
+        "Compute with the tensors themselves, from the first line to the last, and the gradient finds its "
+        "way.",
+    ),
+    (),
+)
+RANDOM = Mistake(
+    "random",
+    "The same input gave two different outputs.",
+    (
+        "What in your function is not decided by its arguments?",
+        "Look for random numbers (`randn`, `dropout`), and for something kept from an earlier call.",
+        "All that the result may depend on comes in as an argument.",
+    ),
+    (),
+)
+
+
+# What to ask when a call does not come back with numbers to compare. Where there is no third hint, it is
+# that of the exercise.
+BY_KIND = {
+    "NameError": (
+        "Is that name spelled as where it was given?",
+        "Look for it in the arguments, and on the left of an `=` further up.",
+        "Python names what it does not know. Write it as it is spelled where it comes from.",
+    ),
+    "NoneType": (
+        "Which function that yours calls returns nothing yet?",
+        "Is it an exercise of its own, still with its dots?",
+        "Write that one first; its own checker says when it is right.",
+    ),
+    "raises": (
+        "What are the shapes, dtypes and types in that line, on the input above?",
+        "Print the shape of each tensor in that line. Which two do not fit, and which of them is not what "
+        "you meant?",
+    ),
+    "wrong-type": (
+        "What does your last line return?",
+        "Compare what it returns with what the exercise asks for: how many things, and of which type?",
+    ),
+    "shape": (
+        "Which of your lines gives the result its shape?",
+        "Follow the shape line by line, from the input above to what came back.",
+    ),
+    "dtype": (
+        "Which of your lines changes the dtype?",
+        "Follow the dtype line by line. Where should it become that of the input again?",
+    ),
+    "device": (
+        "Which of your lines makes a tensor on another device?",
+        "Look for tensors that you make anew, and for `.cpu()` and `.to(…)`.",
+    ),
+    "too-slow": (
+        "Is there a loop that does not end?",
+        "What has to become false for the `while` to end, and does it change?",
+    ),
+}
