@@ -355,9 +355,22 @@ def test_a_prediction_is_judged_without_showing_the_answer():
     assert not check.constant_token([1, 1], [0, 0]).passed and not check.constant_token(1).passed
 
 
-def test_a_function_to_repair_is_not_attempted_as_it_is_given():
-    given = check.repair_rms_norm._given
-    assert not check.repair_rms_norm(given).attempted
+def test_a_function_to_repair_is_not_attempted_as_it_is_given_but_a_change_that_repairs_nothing_is():
+    def repair_rms_norm(x, weight, eps):
+        wide = x.float()  # as in the notebook, with a comment
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+
+        return weight.float() * wide
+
+    def changed(x, weight, eps):
+        return (weight.float() * x.float()) * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + eps)
+
+    def without_return(x, weight, eps):
+        weight * x
+
+    assert "As it was given" in str(check.repair_rms_norm(repair_rms_norm))
+    assert check.repair_rms_norm(changed).mistake == "left-in-fp32"
+    assert "no `return` was reached" in str(check.repair_rms_norm(without_return))
     assert check.repair_rms_norm(right).passed
     assert check.repair_rms_norm(without_root).mistake == "root-forgotten"
 

@@ -51,10 +51,20 @@ BY_KIND = {
         "Is it an exercise of its own, still with its dots?",
         "Write that one first; its own checker says when it is right.",
     ),
+    "Boolean value of Tensor": (
+        "`if`, `and` and `max` ask about one number. How many has your tensor?",
+        "What is to happen to each entry on its own? torch has functions for that.",
+        "torch.where chooses entry by entry; clamp, F.relu and torch.sigmoid work on every entry.",
+    ),
+    "converted to Python scalar": (
+        "A function of `math` takes one number. How many has your tensor?",
+        "torch has the same functions for whole tensors.",
+        "x.exp(), x.cos(), x.sqrt() in the place of math.exp(x), math.cos(x), math.sqrt(x).",
+    ),
     "raises": (
-        "What are the shapes, dtypes and types in that line, on the input above?",
-        "Print the shape of each tensor in that line. Which two do not fit, and which of them is not what "
-        "you meant?",
+        "What does the message complain of: a name, a type, a shape, an axis?",
+        "Print what stands in that line, its type and its shape, on the input above. Which of it is not "
+        "what you meant?",
     ),
     "wrong-type": (
         "What does your last line return?",

@@ -14,9 +14,9 @@ from . import properties as props
 from . import record
 from .common import BY_KIND, GRADIENT_CUT, INPUT_CHANGED, RANDOM
 from .draw import Draw
-from .judge import Case, Problem, Seen, close, error, fitting, observe, problem, same, seen, showing
+from .judge import Case, Problem, Seen, close, error, fitting, observe, problem, seen, showing
 from .mistake import Catalogue, Mistake
-from .run import Outcome, call, differentiable, undisturbed
+from .run import Outcome, call, differentiable, fixed, undisturbed
 from .show import at_worst, dtype_name, show
 from .verdict import Source, Text, Verdict
 
@@ -48,7 +48,7 @@ class Exercise:
         hints: tuple[str, str, str],
         properties: Callable[[Draw], list[props.Property]] | None = None,
         outputs: tuple[str, ...] = ("output",),
-        given: Callable | None = None,
+        given: Callable | None = None,  # the wrong function that is to be repaired, as in the notebook
     ) -> None:
         self.name, self.lesson = solution.__name__, lesson
         self.arguments = tuple(inspect.signature(solution).parameters)
@@ -104,16 +104,14 @@ class Exercise:
             return unusable
         cases, right = self._expected(seed)
         outcomes = [call(function, cases[0].arguments, gradients=cases[0].differentiated)]
-        if _nothing(outcomes[0]):
-            return self._not_attempted(function)
+        if _nothing(outcomes[0]) or (self._given and _same_code(function, self._given)):
+            return self._not_attempted(function, as_given=not _nothing(outcomes[0]))
         for case in cases[1:]:
             if outcomes[-1].timed_out:
                 break
             outcomes.append(call(function, case.arguments, gradients=case.differentiated))
         cases, right = cases[: len(outcomes)], right[: len(outcomes)]
         mine = [seen(outcome, len(self._outputs)) for outcome in outcomes]
-        if self._given and self._is_given(mine, cases):
-            return self._not_attempted(function)
         problems = [
             problem(outcome, true, case, self._outputs)
             for outcome, true, case in zip(outcomes, right, cases, strict=True)
@@ -167,12 +165,8 @@ class Exercise:
         n = len(self._outputs)
         return {m: [[observe(f, case, n) for case in cases] for f in m.functions] for m in self.mistakes}
 
-    def _is_given(self, mine: list[Seen], cases: list[Case]) -> bool:
-        given = [observe(self._given, case, len(self._outputs)) for case in cases]
-        return all(same(a, b, case) for a, b, case in zip(mine, given, cases, strict=True))
-
-    def _not_attempted(self, function) -> Verdict:
-        if self._given:
+    def _not_attempted(self, function, as_given: bool = False) -> Verdict:
+        if as_given:
             sentence = "As it was given. When you have repaired it, run this cell again."
         elif _has_lines(function):
             sentence = "Nothing came back: your function has lines, and no `return` was reached."
@@ -262,8 +256,10 @@ class Exercise:
         if known:
             # Numbers tell more than an error: show them, if there is an input on which it runs.
             runs = [i for i, p in enumerate(problems) if p and p.kind != "raises"]
-            if runs and found.kind == "raises":
-                first, found = runs[0], problems[runs[0]]
+            best = [i for i, p in enumerate(problems) if p and known.on and cases[i].label == known.on]
+            if best or (runs and found.kind == "raises"):
+                first = (best or runs)[0]
+                found = problems[first]
                 facts = self._facts(cases[first], outcomes[first], right[first], found)
             return self._verdict(
                 known.id, _with_problem(known.name, found), known, facts=facts, notes=notes, function=function
@@ -281,7 +277,7 @@ class Exercise:
         partly = None if simple and simple.whole else showing(mine, right, cases, wrong)
         if partly:
             known, at = partly
-            notes = ["That shows on this input. On others something else differs too.", *notes]
+            notes = ["Repair this first: on other inputs something else differs too.", *notes]
             facts = self._facts(cases[at], outcomes[at], right[at], problems[at])
             finding = _with_problem(known.name, problems[at])
             return self._verdict(known.id, finding, known, facts=facts, notes=notes, function=function)
@@ -299,14 +295,14 @@ class Exercise:
         failed = ([] if found.kind == "values" else [found.kind]) + [f.id for f in findings]
         sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
         sentences += [f.sentence for f in findings[:2]]
-        kind = next((k for k in ("NameError", "NoneType") if k in found.sentence), found.kind)
+        kind = next((k for k in BY_KIND if k in found.sentence), found.kind)
         hints = (*BY_KIND.get(kind, self._hints[:2]), self._hints[2])[:3]
         if kind == "wrong-type" and len(self._outputs) > 1:
             hints = (*hints[:2], f"return {', '.join(self._outputs)}")
         if findings:
             hints = (findings[0].question, *self._hints[1:])
         if any(c.isdigit() for f in findings[:2] for c in f.sentence) and not simple:
-            notes = ["(The numbers in the first lines are of an input of their own.)", *notes]
+            notes = ["(That was measured on another input than the one above.)", *notes]
         stand_in = Mistake("", "", hints, ())
         return self._verdict(None, "\n".join(sentences), stand_in, failed=tuple(failed or ["values"]),
                              facts=facts, notes=notes, function=function)  # fmt: skip
@@ -336,6 +332,8 @@ class Exercise:
         if found and found.kind == "gradient":
             pairs = zip(case.differentiated, outcome.gradients, right.gradients, strict=True)
             compared = [(f"gradient of {self.arguments[i]}: ", g, e) for i, g, e in pairs if g is not None]
+            sent = " and ".join(show(fixed(v)) for v in right.values if differentiable(v))
+            facts.append(("gradient that arrives", sent))
         elif found and found.kind in _NUMBERS:
             prefixes = [f"{name}: " if len(self._outputs) > 1 else "" for name in self._outputs]
             compared = list(
@@ -384,10 +382,10 @@ class Answer(Exercise):
             )
             return self._verdict(_SIGNATURE, sentence)
         values = tuple(_as_answer(a) for a in answers)
-        for name, value, right in zip(self._outputs, values, self._values, strict=True):
+        for name, given, value, right in zip(self._outputs, answers, values, self._values, strict=True):
             if type(value) is not type(right):
-                wanted = "a word" if isinstance(right, str) else "a number, or a list of numbers"
-                return self._verdict("wrong-type", f"{name} is to be {wanted}, not {value!r}.")
+                wanted = "a word in quotes is" if isinstance(right, str) else _numbers_of(right)
+                return self._verdict("wrong-type", f"{name}: {wanted} asked for, not {given!r}.")
             if isinstance(right, Tensor) and value.numel() != right.numel():
                 sentence = f"{name}: {_numbers_of(right)} asked for, and {value.numel()} came."
                 return self._verdict("shape", sentence)
@@ -397,7 +395,10 @@ class Answer(Exercise):
         ]
         values = tuple(shaped)
         verdict = super().__call__(lambda: values if len(values) > 1 else values[0], seed=seed)
-        verdict.facts = [(n, show(v)) for n, v in zip(self._outputs, values, strict=True)]
+        verdict.facts = [
+            (n, show(v.float() if isinstance(v, Tensor) else v))
+            for n, v in zip(self._outputs, values, strict=True)
+        ]
         if verdict.passed:
             verdict.finding, verdict.notes = self._because, []
         elif verdict.failed == ("values",):
@@ -445,6 +446,19 @@ def _nothing(outcome: Outcome) -> bool:
     if isinstance(returned, tuple | list) and returned:
         return all(r is ... or r is None for r in returned)
     return returned is None or returned is ...
+
+
+def _same_code(function, given: Callable) -> bool:
+    """Whether two functions are the same but for names, docstrings, comments and blank lines."""
+    codes = []
+    for f in (function, given):
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(f))).body[0].body
+        except (OSError, TypeError, SyntaxError, IndexError, AttributeError):
+            return function is given  # its source is not to be had
+        is_text = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        codes.append(ast.dump(ast.Module(body[1:] if is_text else body, [])))
+    return codes[0] == codes[1]
 
 
 def _has_lines(function) -> bool:

@@ -1,5 +1,6 @@
 """Comparing what a function did with what is right, and with what each known mistake does."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -109,8 +110,14 @@ def close(got: Tensor, expected: Tensor, tolerance: float | None) -> bool:
     """Whether every error is within the tolerance; None stands for that of the dtype."""
     if tolerance is None:
         tolerance = TOLERANCES.get(expected.dtype, 0.0)
-    if got.device == expected.device and torch.equal(got, expected):
+    if got.device != expected.device:
+        return False
+    if torch.equal(got, expected):
         return True
+    got, expected = got.detach().double(), expected.detach().double()
+    rms = expected.norm().item() / max(expected.numel(), 1) ** 0.5
+    if math.isfinite(rms):  # the quick way to the same answer
+        return torch.allclose(got, expected, rtol=tolerance, atol=tolerance * rms)
     return bool((error(got, expected) <= tolerance).all())
 
 

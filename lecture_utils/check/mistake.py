@@ -10,7 +10,8 @@ class Mistake:
 
     `id` is stable ("mean-subtracted"), `name` a sentence that says what the function does, `hints` a
     question, a pointer, and nearly the answer. `functions` are implementations: several where people
-    write it in several ways. An `accepted` one is right all the same, and only mentioned.
+    write it in several ways. An `accepted` one is right all the same, and only mentioned. `on` is the label
+    of the cases that show it best; "" is the smallest that shows it.
     """
 
     id: str
@@ -18,6 +19,7 @@ class Mistake:
     hints: tuple[str, str, str]
     functions: tuple[Callable, ...]
     accepted: bool = False
+    on: str = ""
 
 
 class Catalogue:
@@ -31,14 +33,22 @@ class Catalogue:
         self._mistakes: dict[str, Mistake] = {}
 
     def add(
-        self, id: str, name: str, question: str, pointer: str, nearly: str, *, accepted: bool = False
+        self,
+        id: str,
+        name: str,
+        question: str,
+        pointer: str,
+        nearly: str,
+        *,
+        accepted: bool = False,
+        on: str = "",
     ) -> Callable:
-        """A decorator: the function makes this mistake."""
+        """A decorator: the function makes this mistake. `accepted` and `on` as in `Mistake`."""
 
         def enter(function: Callable) -> Callable:
             if id in self._mistakes:
                 raise ValueError(f"the mistake {id!r} is there already: another way to make it is `also`")
-            self._mistakes[id] = Mistake(id, name, (question, pointer, nearly), (function,), accepted)
+            self._mistakes[id] = Mistake(id, name, (question, pointer, nearly), (function,), accepted, on)
             return function
 
         return enter

@@ -113,18 +113,25 @@ def is_random(function: Callable, case: Case, n_outputs: int) -> bool:
 
 def pattern(mine: list[Seen], right: list[Seen]) -> Finding | None:
     """One simple relation between what came back and what was expected, if it holds in every wrong case."""
-    pairs = []
+    pairs, first_compared = (
+        [],
+        None,
+    )  # whether the first wrong input, the one that is shown, is among the pairs
     for a, b in zip(mine, right, strict=True):
         if a.values is None or len(a.values) != len(b.values):
             return None
         for x, y in zip(a.values, b.values, strict=True):
             if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.shape != y.shape:
                 return None
-            if y.numel() > 1 and y.dtype in (torch.float32, torch.float64) and _far(x, y):
+            if not _far(x, y):
+                continue
+            compared = y.numel() > 1 and y.dtype in (torch.float32, torch.float64)
+            first_compared = compared if first_compared is None else first_compared
+            if compared:
                 pairs.append((x.detach().double(), y.detach().double()))
     if not pairs:
         return None
-    for recognise in (_constant, _scaled, _shifted, _reordered, _partly):
+    for recognise in (*_SIMPLE, _reordered, *([_partly] if first_compared else [])):
         findings = [recognise(x, y) for x, y in pairs]
         if all(findings) and len({f.id for f in findings}) == 1:
             # One factor for all inputs, or only "some factor": its size is then a matter of the input.

@@ -158,7 +158,7 @@ def _add_gradients(
         outputs = [t for t in _as_tuple(returned) if isinstance(t, Tensor) and t.requires_grad]
         if not outputs:
             return [None] * len(wanted)
-        back = [_fixed(t) for t in outputs]
+        back = [fixed(t) for t in outputs]
         return torch.autograd.grad(outputs, wanted, back, allow_unused=True)
 
     result = run(forward_and_back, [])
@@ -175,7 +175,7 @@ def differentiable(argument) -> bool:
     return isinstance(argument, Tensor) and argument.is_floating_point()
 
 
-def _fixed(like: Tensor) -> Tensor:
+def fixed(like: Tensor) -> Tensor:
     """A gradient to send back: numbers between -1 and 1, no two neighbours alike."""
     return torch.arange(1, like.numel() + 1).mul(2.399963).cos().reshape(like.shape).to(like)
 

@@ -12,11 +12,7 @@ def show(value) -> str:
     """A value on a few short lines: small tensors in full, larger ones by shape and dtype."""
     if not isinstance(value, Tensor):
         return repr(value) if not isinstance(value, float) else f"{value:g}"
-    dtype = (
-        ""
-        if value.dtype in (torch.float32, torch.int64, torch.float64, torch.bool)
-        else f" {dtype_name(value.dtype)}"
-    )
+    dtype = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f" {dtype_name(value.dtype)}"
     if value.numel() > 16:
         return f"tensor {list(value.shape)}{dtype or ' ' + dtype_name(value.dtype)}"
     return f"{_numbers(value.detach())}{dtype}"

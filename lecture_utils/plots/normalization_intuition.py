@@ -55,7 +55,9 @@ def outlier_curves(axes: Axes, n: int = 200, furthest: float = 50.0) -> None:
         color = style.UP if name == "min-max" else style.OUTPUT
         style.label_line(axes, furthest + 1, ends[name] + shift, name, color, va="center")
     kept = " or ".join(f"{ends[name]:.0f}% ({name})" for name in ("min-max", "standard score"))
-    axes.set_title(f"At {furthest:.0f} standard deviations, one value of {n:,}\nleaves the others {kept}")
+    axes.set_title(
+        f"One value of {n:,}, at {furthest:.0f} standard deviations of the others,\nleaves them {kept}"
+    )
     axes.set(xlabel="distance of that value (standard deviations of the others)", ylim=(0, 108))
     axes.set_xlim(0, furthest * 1.32)
     axes.set_xticks(range(0, int(furthest) + 1, 10))

@@ -137,10 +137,7 @@ def _masked_sums(x, real, eps):
 
 
 def _masked_module(x, real, eps):
-    rows = x[real]
-    if len(rows) == 1:
-        return torch.zeros_like(rows) + 0 * rows
-    return nn.BatchNorm1d(x.shape[-1], eps=eps, affine=False)(rows)
+    return nn.BatchNorm1d(x.shape[-1], eps=eps, affine=False)(x[real])
 
 
 def _masked_flat(x, real, eps):

@@ -43,17 +43,16 @@ def _rotate_2d_cases(draw: Draw) -> list[Case]:
 
 def _rotate_2d_properties(draw: Draw) -> list[Property]:
     x, angle, more = draw.normal(3, 2), draw.uniform(0.5, 1, 3), draw.uniform(0.5, 1, 3)
+    x[0] = torch.tensor([2.0, 1.0])
 
     def stays_at_0(f):
-        return None if _close(f(x, 0 * angle), x) else "At angle 0 the vectors do not stay where they are."
+        return None if _close(f(x, 0 * angle), x) else "At angle zero the vectors do not stay where they are."
 
     def keeps_length(f):
         before, after = x.norm(dim=-1), f(x, angle).norm(dim=-1)
-        return (
-            None
-            if _close(after, before)
-            else f"A vector of length {before[0]:.4g} has length {after[0]:.4g} after."
-        )
+        if _close(after, before):
+            return None
+        return f"[2, 1], turned by {angle[0]:.4g} radians, has length {after[0]:.4g} and had {before[0]:.4g}."
 
     def turns_add_up(f):
         if _close(f(f(x, angle), more), f(x, angle + more)):
@@ -90,8 +89,8 @@ def _rotate_2d_properties(draw: Draw) -> list[Property]:
         "a minus?",
         "Try a quarter turn of [2, 1] by hand. Then: which axis of the result has size 2, and does it exist "
         "before you put the rows together?",
-        "The rows are first·cos − second·sin and first·sin + second·cos; torch.stack puts them on a "
-        "new last axis.",
+        "With angle.cos() and angle.sin(), the rows are first·cos − second·sin and first·sin + second·cos; "
+        "torch.stack puts them on a new last axis.",
     ),
 )  # fmt: skip
 def rotate_2d(x, angle):
@@ -119,17 +118,16 @@ def _inv_freq_cases(draw: Draw) -> list[Case]:
 
 def _inv_freq_properties(draw: Draw) -> list[Property]:
     def begins_with_1(f):
-        first = f(8, 10000.0)[0].item()
-        return (
-            None if abs(first - 1) < 1e-4 else f"The first step is {first:.4g}, and base to the power 0 is 1."
-        )
+        first = f(4, 10000.0)[0].item()
+        return None if abs(first - 1) < 1e-4 else "The first step is not one, and base to the power zero is."
 
     def has_one_ratio(f):
-        steps = f(8, 10000.0).double()
+        steps = f(6, 8000.0).double()
         ratios = steps[1:] / steps[:-1]
         if _close(ratios, ratios[:1].expand_as(ratios)):
             return None
-        return f"From step to step the ratio changes: {', '.join(f'{r:.3g}' for r in ratios.tolist())}."
+        listed = " and then ".join(f"{r:.3g}" for r in ratios.tolist())
+        return f"From step to step the ratio changes: for d = 6 and base 8000 it is {listed}."
 
     def slows_down(f):
         steps = f(8, 10000.0)
@@ -149,8 +147,9 @@ def inv_freq(head_dim, base):
 exercise(
     cases=_inv_freq_cases, mistakes=mistakes.INV_FREQ, properties=_inv_freq_properties,
     hints=(
-        "What does `torch.arange(0, d, 2)` count, and which part of the formula is that?",
-        "First all the exponents -2i/d in one tensor; then base to the power of that tensor.",
+        "For d = 6, which values does i take, and which exponents belong to them?",
+        "First all the exponents -2i/d in one tensor: `torch.arange(0, d, 2)` counts 2i. Then base to the "
+        "power of that tensor.",
         "base ** (-exponents), with exponents = torch.arange(0, head_dim, 2) / head_dim.",
     ),
 )(inv_freq)  # fmt: skip
@@ -160,16 +159,17 @@ exercise(
 
 
 def _cos_sin_cases(draw: Draw) -> list[Case]:
-    """One token, a continued text, tokens in no order, as many tokens as steps, far positions."""
+    """Three tokens from 0 on, to show shapes; then what tells which positions are read; far ones; random."""
     steps = torch.tensor([1.0, 0.01])
     S, half = draw.sizes(2, 3, 7)
     n = draw.size(3, 6)
     some = draw.integers(0, 99, S)
     return [
-        Case((torch.tensor([0]), torch.tensor([1.0])), "position 0"),
-        Case((torch.tensor([5]), steps), tolerance=_COARSE),
-        Case((torch.tensor([5, 6, 7]), torch.tensor([1.0])), "a continued text", tolerance=_COARSE),
+        Case((torch.tensor([0, 1, 2]), steps), "three tokens, two steps", tolerance=_COARSE),
         Case((torch.tensor([5, 2]), steps), "positions in no order", tolerance=_COARSE),
+        Case((torch.tensor([5, 6, 7]), torch.tensor([1.0])), "a continued text", tolerance=_COARSE),
+        Case((torch.tensor([5]), steps), tolerance=_COARSE),
+        Case((torch.tensor([0]), torch.tensor([1.0])), "position 0"),
         Case(
             (torch.tensor([0, 1, 2, 3]), torch.tensor([1.0, 0.25])),
             "a text from its start",
@@ -191,12 +191,16 @@ def _cos_sin_properties(draw: Draw) -> list[Property]:
         cos, sin = (t[1] for t in f(positions, steps))
         if _close(cos, torch.ones(4)) and _close(sin, torch.zeros(4)):
             return None
-        return f"At position 0 the first cosine is {cos[0]:.4g} and the first sine {sin[0]:.4g}, not 1 and 0."
+        return "At position zero not all cosines are one, or not all sines are zero."
 
     def squares_add_up_to_1(f):
         cos, sin = f(positions, steps)
         total = cos.square() + sin.square()
-        return None if _close(total, torch.ones_like(total)) else "cos² + sin² is not 1 everywhere."
+        return (
+            None
+            if _close(total, torch.ones_like(total))
+            else "The squares of cos and sin do not add up to one."
+        )
 
     def halves_are_equal(f):
         cos, _ = f(positions, steps)
@@ -221,10 +225,11 @@ def _cos_sin_properties(draw: Draw) -> list[Property]:
 
 
 _COS_SIN_HINTS = (
-    "Every position times every step is a table. Which of its axes holds the tokens, and which is doubled?",
-    "torch.outer makes the table [S, d/2] of angles, in fp32; torch.cat writes it twice, side by side.",
+    "Write down the angles of positions 0, 1, 2 for the steps 1 and 0.01. How many rows and columns?",
+    "Every position times every step is a table, [S, d/2]: a column of positions times a row of steps. Which "
+    "of its axes has to become twice as long?",
     "angles = torch.outer(positions.float(), inv_freq), then torch.cat((angles, angles), dim=-1); of that "
-    "the cosine and the sine.",
+    "angles.cos() and angles.sin().",
 )
 
 
@@ -269,8 +274,10 @@ def _rotate_half_properties(draw: Draw) -> list[Property]:
         )
 
     def keeps_norm(f):
-        before, after = x.norm(dim=-1), f(x).norm(dim=-1)
-        return None if _close(after, before) else f"A norm changes from {before[0]:.4g} to {after[0]:.4g}."
+        if _close(f(x).norm(dim=-1), x.norm(dim=-1)):
+            return None
+        one = torch.arange(1.0, 5)
+        return f"[1, 2, 3, 4] has norm {one.norm():.4g}, its partners have {f(one).norm():.4g}."
 
     def at_right_angles(f):
         cosine = torch.cosine_similarity(f(x), x, dim=-1).abs().max()
@@ -325,6 +332,7 @@ def _rope_cases(draw: Draw) -> list[Case]:
     odd_texts = tuple(t.transpose(0, 1) for t in odd)
     texts = tokens.transpose(0, 1)  # [2, 1, 2]: text 0 stays, text 1 makes half a turn
     x = torch.tensor([2.0, 1.0])
+    two_q, two_k = torch.tensor([[2.0, 1.0], [1.0, 3.0]]), torch.tensor([[1.0, 0.0], [1.0, 2.0]])
 
     def with_angles(q, k, angles, label="", gradients=False):
         return Case((q, k, angles.cos().to(q.dtype), angles.sin().to(q.dtype)), label, gradients)
@@ -340,8 +348,8 @@ def _rope_cases(draw: Draw) -> list[Case]:
         Case((k, k, torch.full((1, 1, 2), math.sqrt(0.5)), torch.full((1, 1, 2), math.sqrt(0.5)))),
         Case((x.repeat(1, 2, 2, 1), k.repeat(1, 2, 2, 1), tokens, 0 * tokens), "two heads of two tokens"),
         Case((x.repeat(2, 2, 1, 1), k.repeat(2, 2, 1, 1), texts, 0 * texts), "two texts of two heads"),
-        Case((x.repeat(1, 1, 2, 1), k.repeat(1, 1, 2, 1), *odd), "two tokens"),
-        Case((x.repeat(2, 1, 1, 1), k.repeat(2, 1, 1, 1), *odd_texts), "two texts"),
+        Case((two_q[None, None], two_k[None, None], *odd), "two tokens"),
+        Case((two_q[:, None, None], two_k[:, None, None], *odd_texts), "two texts"),
         Case((x.repeat(1, 2, 1, 1), k, tokens[:, 1:], 0 * tokens[:, 1:]), "fewer key heads"),
         with_angles(*drawn(B, m * K, K, S, 2 * half), some, "[B, N, S, d]", (0, 1)),
         with_angles(*drawn(B, K, K, S, 2 * half), some, "as many key heads as query heads"),
@@ -370,14 +378,15 @@ def _rope_properties(draw: Draw) -> list[Property]:
             if not _close(a[0, :, 0], b[0, :, 0])
         ]
         return (
-            f"At position 0 {' and '.join(moved)} should stay as they were, and did not." if moved else None
+            f"At position zero {' and '.join(moved)} should stay as they were, and did not."
+            if moved
+            else None
         )
 
     def keeps_norms(f):
         for name, before, after in zip("qk", (q, k), turned(f, q, k), strict=True):
             if not _close(before.norm(dim=-1), after.norm(dim=-1)):
-                one = f"from {before[0, 0, 1].norm():.4g} to {after[0, 0, 1].norm():.4g}"
-                return f"The norm of a vector of {name} changes, {one}: a turn keeps it."
+                return f"The norm of a vector of {name} changes: a turn keeps it."
         return None
 
     def relative_only(f):
@@ -385,7 +394,7 @@ def _rope_properties(draw: Draw) -> list[Property]:
         (q1, k1), (q2, k2) = turned(f, q, key), turned(f, q, key, shift=9)
         if _close(q1 @ k1.mT, q2 @ k2.mT):
             return None
-        return "When the whole text moves on by 9 positions, the scores change."
+        return "When the whole text moves on by nine positions, the scores change."
 
     def heads_alike(f):
         one = q[:, :1].repeat(1, 4, 1, 1)
@@ -393,9 +402,9 @@ def _rope_properties(draw: Draw) -> list[Property]:
         return None if _close(out, out[:, :1].expand_as(out)) else "Four equal heads do not come back equal."
 
     def queries_apart(f):
-        if _close(turned(f, q, k)[1], turned(f, 2 * q, k)[1]) and _close(
-            turned(f, q, k)[0], turned(f, q, 2 * k)[0]
-        ):
+        key = k.repeat_interleave(2, dim=1)
+        q1, k1 = turned(f, q, key)
+        if _close(k1, turned(f, 2 * q, key)[1]) and _close(q1, turned(f, q, 2 * key)[0]):
             return None
         return "The turned keys depend on the queries, or the other way round."
 
@@ -441,9 +450,11 @@ def _rows_cases(draw: Draw) -> list[Case]:
     rows = torch.arange(36.0)[:, None]
     return [
         Case((rows[:6], 1), "one head"),
+        Case((rows[:8], 1), "one head of eight"),
         Case((rows[:8], 2), "two heads of four"),
         Case((rows[:12], 2), "two heads of six"),
         Case((rows[:12], 3), "three heads of four"),
+        Case((rows[:12], 6), "six heads of two"),
         Case((torch.tensor([[0.0, 1.0], [2.0, 3.0]]), 1), "a single pair"),
         Case((torch.arange(16.0).reshape(4, 4), 1), "a square"),
         Case((draw.normal(N * 2 * half, H), N), "any size"),
@@ -459,26 +470,23 @@ def _rows_properties(draw: Draw) -> list[Property]:
 
     def same_rows(f):
         out = f(rows, 2)[:, 0].tolist()
-        missing = sorted(set(range(24)) - {int(v) for v in out})
-        if not missing:
+        if set(range(24)) <= {int(v) for v in out}:
             return None
-        return f"Of 24 rows, {len(missing)} do not come back, row {missing[0]} among them."
+        return "Some rows do not come back, and others come back more than once."
 
     def heads_apart(f):
         out = f(rows, 2)[:12, 0]
-        return None if (out < 12).all() else f"Row {int(out.max())} of the second head came into the first."
+        return None if (out < 12).all() else "Rows of the second head came into the first."
 
     def rows_whole(f):
         numbers = torch.arange(120.0).reshape(24, 5)
-        out = f(numbers, 2)
+        together = (f(numbers, 2)[:, None] == numbers).all(-1).any(-1)
         return (
-            None
-            if (out[:, 1:] - out[:, :-1] == 1).all()
-            else "Rows do not come back whole: their columns are mixed."
+            None if together.all() else "Not every row comes back as a whole, with its numbers as they were."
         )
 
     return [
-        Property("rows-torn", "Which axis do you reorder, and which one should stay?", rows_whole),
+        Property("rows-torn", "Which axis do you reorder, and do numbers change on the way?", rows_whole),
         Property("rows-lost", "Which of your indices occurs twice?", same_rows),
         Property(
             "heads-mixed",
@@ -491,9 +499,10 @@ def _rows_properties(draw: Draw) -> list[Property]:
 @exercise(
     cases=_rows_cases, mistakes=mistakes.INTERLEAVED_TO_HALF, properties=_rows_properties,
     hints=(
-        "In the order that you want, the member is fixed while the pairs run. And now, as the rows come in?",
-        "`weight.unflatten(0, (n_heads, -1, 2))` is [heads, pairs, members, H]. Which two axes have to "
-        "change places before you flatten?",
+        "Write down the rows of one head, 0 to 5, and below them the order that you want. What do the first "
+        "three have in common?",
+        "`weight.unflatten(0, (n_heads, -1, 2))` is [heads, pairs, members, H]: a pair has two members. "
+        "Which two axes have to change places before you flatten?",
         "unflatten(0, (n_heads, -1, 2)), then transpose pairs and members, axes 1 and 2, then flatten(0, 2).",
     ),
 )  # fmt: skip
@@ -511,7 +520,8 @@ one_speed = Answer(
     hints=(
         "All pairs turn together, one radian per position. When is a hand back where it began?",
         "A full turn takes 6.28 positions. Which multiple of that is closest to a whole number, up to 50?",
-        "Compute torch.arange(1, 51).cos() and look for its largest entry.",
+        "Compute the cosines of the positions torch.arange(1, 51), and look which of these positions has the "
+        "largest.",
     ),
     because="Seven turns are 43.98 radians. With one speed for all pairs, a token 44 places away looks "
     "almost as if it stood here.",

@@ -31,7 +31,7 @@ def _var(x, axis=-1):
 @STANDARDIZE.add(
     "divided-by-n-minus-1",
     "It divides the squared distances by n − 1: every score comes out too small.",
-    "The distances of 2 and 6 from their mean are −2 and 2. What do their squares average to?",
+    "The distances of 3 and 7 from their mean are −2 and 2. What do their squares average to?",
     "Look at what PyTorch's `var` and `std` divide by, unless you say otherwise.",
     "`correction=0` in var or std divides by n; so does a plain mean of the squares.",
 )
@@ -42,6 +42,16 @@ def _(x):
 @STANDARDIZE.also("divided-by-n-minus-1")
 def _(x):
     return (x - _mean(x)) / ((x - _mean(x)).square().sum(-1, keepdim=True) / (x.shape[-1] - 1)).sqrt()
+
+
+@STANDARDIZE.also("divided-by-n-minus-1")  # its axes are lost, too: that shows when this is mended
+def _(x):
+    return (x - x.mean(-1)) / x.std(-1)
+
+
+@STANDARDIZE.also("divided-by-n-minus-1")
+def _(x):
+    return (x - _mean(x)) / x.std(-1)
 
 
 @STANDARDIZE.add(
@@ -144,23 +154,13 @@ def _(x):
 
 @STANDARDIZE.add(
     "keepdim-lost",
-    "A mean or a spread lost its axis: the mean of sample j meets number j of every sample.",
-    "What is the shape of your mean, and how does it stretch over x?",
+    "Mean and spread lost their axis: those of sample j meet number j of every sample.",
+    "What are the shapes of your mean and your spread, and how do they stretch over x?",
     "Shapes are lined up from the right: the two means [2] meet the two numbers of each sample.",
-    "Each mean has to keep the axis that it ran over, with size 1: keepdim=True, in both places.",
+    "Each of the two has to keep the axis that it ran over, with size 1: keepdim=True, in both places.",
 )
 def _(x):
     return (x - x.mean(-1)) / x.std(-1, correction=0)
-
-
-@STANDARDIZE.also("keepdim-lost")
-def _(x):
-    return (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0)
-
-
-@STANDARDIZE.also("keepdim-lost")
-def _(x):
-    return (x - x.mean(-1)) / x.std(-1, correction=0, keepdim=True)
 
 
 @STANDARDIZE.also("keepdim-lost")
@@ -169,10 +169,32 @@ def _(x):
     return (x - mean) / (x - mean).square().mean(-1).sqrt()
 
 
-@STANDARDIZE.also("keepdim-lost")
+@STANDARDIZE.add(
+    "mean-lost-axis",
+    "The mean lost its axis: that of sample j is subtracted from number j of every sample.",
+    "What is the shape of your mean, and how does it stretch over x?",
+    "Shapes are lined up from the right: the two means [2] meet the two numbers of each sample.",
+    "The mean has to keep the axis that it ran over, with size 1, as your spread does: keepdim=True.",
+)
+def _(x):
+    return (x - x.mean(-1)) / _std(x)
+
+
+@STANDARDIZE.also("mean-lost-axis")
 def _(x):
     mean = x.mean(-1)
-    return (x - mean) / (x - mean).square().mean(-1, keepdim=True).sqrt()
+    return (x - mean) / _mean((x - mean).square()).sqrt()
+
+
+@STANDARDIZE.add(
+    "spread-lost-axis",
+    "The spread lost its axis: that of sample j divides number j of every sample.",
+    "What is the shape of what you divide by, and how does it stretch over x?",
+    "Shapes are lined up from the right: the two spreads [2] meet the two numbers of each sample.",
+    "The spread has to keep the axis that it ran over, with size 1, as your mean does: keepdim=True.",
+)
+def _(x):
+    return (x - _mean(x)) / x.std(-1, correction=0)
 
 
 @STANDARDIZE.add(
@@ -189,6 +211,62 @@ def _(x):
 @STANDARDIZE.also("root-forgotten")
 def _(x):
     return (x - _mean(x)) / x.var(-1, keepdim=True)
+
+
+@STANDARDIZE.add(
+    "root-twice",
+    "The root is taken twice: it divides by the root of the standard deviation.",
+    "How many roots lie between the squared distances and what you divide by?",
+    "In another unit, with every number 100 times as large, by which factor does your denominator grow?",
+    "The standard deviation is a root already: divide by std itself, or by the root of var.",
+)
+def _(x):
+    return (x - _mean(x)) / _std(x).sqrt()
+
+
+@STANDARDIZE.also("root-twice")
+def _(x):
+    return (x - _mean(x)) / x.std(-1, keepdim=True).sqrt()
+
+
+@STANDARDIZE.add(
+    "divided-by-root-of-mean",
+    "It divides by the root of the mean: no variance is taken.",
+    "Of which number do you take the root, and what is it for [-10, -30]?",
+    "Two questions were asked of a sample: where is its middle, and how far do the numbers lie from it? "
+    "Which of the two answers do you divide by?",
+    "Under the root belongs the variance: the mean of (x - mean).square().",
+)
+def _(x):
+    return (x - _mean(x)) / _mean(x).sqrt()
+
+
+@STANDARDIZE.add(
+    "divided-by-mean",
+    "It divides by the mean, not by a spread.",
+    "What would come out for a sample whose mean is 0?",
+    "Two questions were asked of a sample: where is its middle, and how far do the numbers lie from it? "
+    "Which of the two answers do you divide by?",
+    "Divide by the standard deviation: the root of the mean of (x - mean).square().",
+)
+def _(x):
+    return (x - _mean(x)) / _mean(x)
+
+
+@STANDARDIZE.add(
+    "mean-and-spread-exchanged",
+    "Mean and spread are exchanged: it subtracts the spread and divides by the mean.",
+    "Print what you subtract for [3, 7]. Does it lie in the middle of the two?",
+    "If both came from one call, such as torch.std_mean: in which order does it return them?",
+    "std, mean = torch.std_mean(…): the mean comes second. Subtract it, and divide by std.",
+)
+def _(x):
+    return (x - _std(x)) / _mean(x)
+
+
+@STANDARDIZE.also("mean-and-spread-exchanged")
+def _(x):
+    return (x - x.std(-1, keepdim=True)) / _mean(x)
 
 
 @STANDARDIZE.add(
@@ -295,7 +373,7 @@ def _(x):
     "squares-not-centred",
     "The mean of squares is that of x itself: the mean was not subtracted before squaring.",
     "Distances from where are squared: from 0, or from the mean?",
-    "For [2, 6] the squares of the distances from the mean are 4 and 4. What do you average?",
+    "For [3, 7] the squares of the distances from the mean are 4 and 4. What do you average?",
     "Subtract the mean first, and square what is left.",
 )
 def _(x):
@@ -306,7 +384,7 @@ def _(x):
     "divided-by-rms",
     "It divides x by its root mean square: no mean is subtracted anywhere.",
     "Does your output change when 20 is added to every number? Should it?",
-    "Look at both places where the formula subtracts the mean: above the line, and in the variance.",
+    "Look at both places where the formula subtracts the mean: in the numerator, and in the variance.",
     "Begin with x - mean, and use that in the place of x from then on.",
 )
 def _(x):
@@ -325,6 +403,42 @@ def _(x):
 
 
 @STANDARDIZE.add(
+    "divided-by-len",
+    "It divides a sum by len(x): that is the size of the first axis, not of the last.",
+    "How many numbers are in one sample here, and what is len(x)?",
+    "len counts the entries of the first axis. Which axis holds the numbers of a sample?",
+    "x.shape[-1] in place of len(x); or a mean over -1 in place of the sum.",
+)
+def _(x):
+    return (x - _mean(x)) / ((x - _mean(x)).square().sum(-1, keepdim=True) / len(x)).sqrt()
+
+
+@STANDARDIZE.also("divided-by-len")
+def _(x):
+    centred = x - x.sum(-1, keepdim=True) / len(x)
+    return centred / (centred.square().sum(-1, keepdim=True) / len(x)).sqrt()
+
+
+@STANDARDIZE.add(
+    "axes-flattened",
+    "The axes in front are flattened into one, and not put back.",
+    "What is the shape of your result for x [2, 3, 5], and for x [5]?",
+    "Look for reshape, view or flatten. Which line gives the result its old axes again?",
+    "End with .reshape(x.shape), with the x that came in. Or do without: -1 is the last axis, whatever "
+    "stands in front.",
+)
+def _(x):
+    rows = x.reshape(-1, x.shape[-1])
+    return (rows - _mean(rows)) / _std(rows)
+
+
+@STANDARDIZE.also("axes-flattened")
+def _(x):
+    rows = x.view(-1, x.shape[-1])
+    return (rows - _mean(rows)) / _std(rows)
+
+
+@STANDARDIZE.add(
     "median-for-mean",
     "It subtracts the median, not the mean.",
     "Which middle does the formula ask for?",
@@ -337,9 +451,9 @@ def _(x):
 
 @STANDARDIZE.add(
     "eps-added",
-    "It adds a small number below the line: in a small unit the scores come out too small.",
+    "It adds a small number to the denominator: in a small unit the scores come out too small.",
     "Kilometres or metres: are your scores the same?",
-    "The exercise says that no sample is constant. What does the formula have below the line?",
+    "The exercise says that no sample is constant. What is the denominator of the formula?",
     "The root of the variance alone: nothing is added to it here. LayerNorm will need an eps.",
 )
 def _(x):
@@ -386,7 +500,7 @@ def _normal(x, eps, axis=-1):
 _EPS_FIXED = (
     "Where does the number under your root come from?",
     "The caller may give an eps of 9. Look for a number of your own, or for an eps that is not passed on.",
-    "The function has an argument eps: add that one to the variance.",
+    "The function has an argument eps: add that one to the variance, or pass it on.",
 )
 
 
@@ -407,6 +521,16 @@ def _(x, weight, bias, eps):
     return _centred(x) / (x.std(-1, keepdim=True) + eps) * weight + bias
 
 
+@LAYER_NORM.also("divided-by-n-minus-1")  # its axes are lost, too: that shows when this is mended
+def _(x, weight, bias, eps):
+    return (x - x.mean(-1)) / (x.var(-1) + eps).sqrt() * weight + bias
+
+
+@LAYER_NORM.also("divided-by-n-minus-1")
+def _(x, weight, bias, eps):
+    return _centred(x) / (x.var(-1) + eps).sqrt() * weight + bias
+
+
 @LAYER_NORM.add(
     "eps-outside-root",
     "`eps` is added after the root.",
@@ -425,13 +549,33 @@ def _(x, weight, bias, eps):
 
 @LAYER_NORM.add(
     "eps-missing",
-    "`eps` is not used: a constant token gives 0 / 0.",
-    "What does your function do with the token [4, 4]?",
+    "`eps` is not used: a large one does not make the output smaller.",
+    "What is the denominator for the variance 16 and an eps of 9? And for the token [4, 4], without eps?",
     "Something small has to keep the denominator away from 0. Which argument have you not used?",
     "Add eps to the variance, before the root.",
 )
 def _(x, weight, bias, eps):
     return _normal(x, 0.0) * weight + bias
+
+
+@LAYER_NORM.also("eps-missing")
+def _(x, weight, bias, eps):
+    return _normal(x, 0.0).nan_to_num() * weight + bias
+
+
+@LAYER_NORM.also("eps-missing")  # here and below weight or bias is missing, too: named when this is mended
+def _(x, weight, bias, eps):
+    return _normal(x, 0.0)
+
+
+@LAYER_NORM.also("eps-missing")
+def _(x, weight, bias, eps):
+    return _normal(x, 0.0) * weight
+
+
+@LAYER_NORM.also("eps-missing")
+def _(x, weight, bias, eps):
+    return _normal(x, 0.0) + bias
 
 
 @LAYER_NORM.add(
@@ -441,6 +585,23 @@ def _(x, weight, bias, eps):
 )
 def _(x, weight, bias, eps):
     return _normal(x, 1e-5) * weight + bias
+
+
+@LAYER_NORM.also("eps-1e-5")
+def _(x, weight, bias, eps):
+    return F.layer_norm(x, x.shape[-1:])
+
+
+@LAYER_NORM.also("eps-1e-5")
+def _(x, weight, bias, eps):
+    return F.layer_norm(x, x.shape[-1:], weight)
+
+
+@LAYER_NORM.also(
+    "eps-1e-5"
+)  # an nn.LayerNorm made inside, its parameters set: no gradient comes back to them
+def _(x, weight, bias, eps):
+    return F.layer_norm(x, x.shape[-1:], weight.detach(), bias.detach())
 
 
 @LAYER_NORM.add("eps-1e-6", "`eps` is fixed at 0.000001, whatever the caller gives.", *_EPS_FIXED)
@@ -480,7 +641,7 @@ def _(x, weight, bias, eps):
     "`eps` is added to the normalized token, and the denominator does without it.",
     "Which number has to be kept away from 0?",
     "For the token [4, 4] the denominator is 0. Look at what it is made of.",
-    "eps belongs below the line: (variance + eps), and the root of that.",
+    "eps belongs into the denominator: (variance + eps), and the root of that.",
 )
 def _(x, weight, bias, eps):
     return (_normal(x, 0.0) + eps) * weight + bias
@@ -515,9 +676,9 @@ def _(x, weight, bias, eps):
 
 @LAYER_NORM.add(
     "multiplied-by-root",
-    "It multiplies by the root in place of dividing.",
+    "In effect it multiplies by the root in place of dividing.",
     "Should a token that is spread wider come out wider?",
-    "rsqrt is one over the root, sqrt is the root itself. Which of the two do you multiply by?",
+    "rsqrt is one over the root, sqrt the root itself. Which is yours, and do you multiply or divide by it?",
     "(x - mean) * torch.rsqrt(…), or (x - mean) / torch.sqrt(…).",
 )
 def _(x, weight, bias, eps):
@@ -539,7 +700,7 @@ def _(x, weight, bias, eps):
     "mean-not-subtracted",
     "The mean is not subtracted: it divides x itself.",
     "What is the mean of your output, with weight 1 and bias 0?",
-    "Look at what stands above the line in the formula.",
+    "Look at the numerator of the formula.",
     "(x - mean) is what is divided by the root.",
 )
 def _(x, weight, bias, eps):
@@ -550,7 +711,7 @@ def _(x, weight, bias, eps):
     "rms-norm",
     "No mean is subtracted anywhere: this is RMSNorm, the norm of lesson 2, with a bias.",
     "Does your output change when 20 is added to every feature? Should it?",
-    "Look at both places where the formula subtracts the mean: above the line, and in the variance.",
+    "Look at both places where the formula subtracts the mean: in the numerator, and in the variance.",
     "Begin with x - mean, and use that in the place of x from then on.",
 )
 def _(x, weight, bias, eps):
@@ -593,6 +754,51 @@ def _(x, weight, bias, eps):
 )
 def _(x, weight, bias, eps):
     return _centred(x) / (_centred(x).square().sum(-1, keepdim=True) + eps).sqrt() * weight + bias
+
+
+@LAYER_NORM.add(
+    "divided-by-len",
+    "It divides a sum by len(x): that is the size of the first axis, not of the last.",
+    "How many features has a token here, and what is len(x)?",
+    "len counts the entries of the first axis. Which axis holds the features of a token?",
+    "x.shape[-1] in place of len(x); or a mean over -1 in place of the sum.",
+)
+def _(x, weight, bias, eps):
+    centred = x - x.sum(-1, keepdim=True) / len(x)
+    return centred / (centred.square().sum(-1, keepdim=True) / len(x) + eps).sqrt() * weight + bias
+
+
+@LAYER_NORM.add(
+    "mean-and-variance-exchanged",
+    "Mean and variance are exchanged: it subtracts the variance and divides by the root of the mean.",
+    "Print what you subtract for [3, 11]. Does it lie in the middle of the two?",
+    "If both came from one call, such as torch.var_mean: in which order does it return them?",
+    "variance, mean = torch.var_mean(…): the mean comes second. Subtract it, and take the root of the other.",
+)
+def _(x, weight, bias, eps):
+    return (x - _var(x)) / (_mean(x) + eps).sqrt() * weight + bias
+
+
+@LAYER_NORM.also("mean-and-variance-exchanged")
+def _(x, weight, bias, eps):
+    return (x - x.var(-1, keepdim=True)) / (_mean(x) + eps).sqrt() * weight + bias
+
+
+@LAYER_NORM.add(
+    "axes-flattened",
+    "The axes in front are flattened into one, and not put back.",
+    "What is the shape of your result for x [2, 3, 5], and for x [5]?",
+    "Look for reshape, view or flatten. Which line gives the result its old axes again?",
+    "End with .reshape(x.shape), with the x that came in. Or do without: -1 is the last axis, whatever "
+    "stands in front.",
+)
+def _(x, weight, bias, eps):
+    return _normal(x.reshape(-1, x.shape[-1]), eps) * weight + bias
+
+
+@LAYER_NORM.also("axes-flattened")
+def _(x, weight, bias, eps):
+    return _normal(x.view(-1, x.shape[-1]), eps) * weight + bias
 
 
 @LAYER_NORM.add(
@@ -751,10 +957,10 @@ def _(x, weight, bias, eps):
 
 @LAYER_NORM.add(
     "keepdim-lost",
-    "A mean or a variance lost its axis: the numbers of the tokens line up with the features.",
-    "What is the shape of your mean, and how does it stretch over x?",
+    "Mean and variance lost their axis: those of token j meet feature j of every token.",
+    "What are the shapes of your mean and your variance, and how do they stretch over x?",
     "Shapes are lined up from the right: [B, S] meets the last two axes of [B, S, H].",
-    "Each mean has to keep the axis that it ran over, with size 1: keepdim=True, for mean and variance.",
+    "Each of the two has to keep the axis that it ran over, with size 1: keepdim=True, in both places.",
 )
 def _(x, weight, bias, eps):
     return (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt() * weight + bias
@@ -766,20 +972,32 @@ def _(x, weight, bias, eps):
     return (x - mean) / ((x - mean).square().mean(-1) + eps).sqrt() * weight + bias
 
 
-@LAYER_NORM.also("keepdim-lost")
-def _(x, weight, bias, eps):
-    return _centred(x) / (x.var(-1, correction=0) + eps).sqrt() * weight + bias
-
-
-@LAYER_NORM.also("keepdim-lost")
+@LAYER_NORM.add(
+    "mean-lost-axis",
+    "The mean lost its axis: that of token j is subtracted from feature j of every token.",
+    "What is the shape of your mean, and how does it stretch over x?",
+    "Shapes are lined up from the right: [B, S] meets the last two axes of [B, S, H].",
+    "The mean has to keep the axis that it ran over, with size 1, as your variance does: keepdim=True.",
+)
 def _(x, weight, bias, eps):
     return (x - x.mean(-1)) / (_var(x) + eps).sqrt() * weight + bias
 
 
-@LAYER_NORM.also("keepdim-lost")
+@LAYER_NORM.also("mean-lost-axis")
 def _(x, weight, bias, eps):
     mean = x.mean(-1)
     return (x - mean) / (_mean((x - mean).square()) + eps).sqrt() * weight + bias
+
+
+@LAYER_NORM.add(
+    "variance-lost-axis",
+    "The variance lost its axis: feature j of every token is divided by the root of that of token j.",
+    "What is the shape of what you divide by, and how does it stretch over x?",
+    "Shapes are lined up from the right: [B, S] meets the last two axes of [B, S, H].",
+    "The variance has to keep the axis that it ran over, with size 1, as your mean does: keepdim=True.",
+)
+def _(x, weight, bias, eps):
+    return _centred(x) / (x.var(-1, correction=0) + eps).sqrt() * weight + bias
 
 
 @LAYER_NORM.add(
@@ -943,12 +1161,23 @@ def _():
 @LARGEST_SCORE.add(
     "root-of-n",
     "√10 is close. The runaway pulls the mean towards itself, though.",
-    "How far is t from the mean of ten numbers, if the other nine are 0?",
-    "The mean is t / 10, not 0. That changes the distance, and the variance as well.",
+    "Let the runaway be t and the other nine 0. How far is t from the mean of the ten?",
+    "The mean of the ten is t / 10, not 0. That changes the distance, and the variance as well.",
     "The distance is 0.9 t; the variance is 0.09 t².",
 )
 def _():
     return torch.tensor(math.sqrt(10), dtype=torch.float64)
+
+
+@LARGEST_SCORE.add(
+    "root-2-times-as-far",
+    "That is √2 times the score among five: it does not grow quite like √n.",
+    "By this rule 8000 would have the score 2 · √(2/5), 1.26, in [0, 8000]. Which score has it?",
+    "Try `standard_score` on two, five and six numbers, one of them 8000, and square the three scores.",
+    "Let the runaway be t and the nine others 0: the mean is 0.1 t, the variance 0.09 t².",
+)
+def _():
+    return torch.tensor(math.sqrt(8), dtype=torch.float64)
 
 
 @LARGEST_SCORE.add(
@@ -976,12 +1205,23 @@ def _():
 @LARGEST_SCORE.add(
     "twice-as-many-twice-as-far",
     "Twice as many numbers do not double the score.",
-    "Which kind of growth has a standard deviation, whose squares are averaged?",
-    "Try `standard_score` on five numbers and on ten, one of them 8000.",
+    "Which score has 8000 in [0, 8000]? Has it twice that in [0, 0, 0, 8000]?",
+    "Try `standard_score` on two, four and five numbers, one of them 8000. How does the score grow?",
     "Let the runaway be t and the nine others 0: the mean is 0.1 t, the variance 0.09 t².",
 )
 def _():
     return torch.tensor(4.0, dtype=torch.float64)
+
+
+@LARGEST_SCORE.add(
+    "min-max",
+    "1 is where min-max puts the largest number, whatever it is.",
+    "Among five numbers the score of 8000 was 2. Which of the two ways to a common scale gave that?",
+    "By what does the standard score divide?",
+    "Let the runaway be t and the nine others 0: divide its distance from the mean by the spread.",
+)
+def _():
+    return torch.tensor(1.0, dtype=torch.float64)
 
 
 @LARGEST_SCORE.add(
@@ -1018,6 +1258,12 @@ def _(x, real, eps):
     return _normal(x, eps, (0, 1))[real]
 
 
+@MASKED_BATCH_NORM.also("padding-counted")
+def _(x, real, eps):
+    centred = x - x.sum((0, 1)) / real.sum()
+    return (centred / (centred.square().sum((0, 1)) / real.sum() + eps).sqrt())[real]
+
+
 @MASKED_BATCH_NORM.add(
     "padding-as-zeros",
     "The padding is set to zero, and still counted: zeros are numbers too.",
@@ -1041,6 +1287,36 @@ def _(x, real, eps):
     return (rows - x.mean((0, 1))) / (rows.var(0, correction=0) + eps).sqrt()
 
 
+@MASKED_BATCH_NORM.also("padding-in-mean")
+def _(x, real, eps):
+    rows = x[real]
+    return (rows - x.sum((0, 1)) / real.sum()) / (rows.var(0, correction=0) + eps).sqrt()
+
+
+@MASKED_BATCH_NORM.also("padding-in-mean")
+def _(x, real, eps):
+    centred = x[real] - x.sum((0, 1)) / real.sum()
+    return centred / (centred.square().mean(0) + eps).sqrt()
+
+
+@MASKED_BATCH_NORM.also("padding-in-mean")
+def _(x, real, eps):
+    centred = x[real] - x.mean((0, 1))
+    return centred / (centred.square().mean(0) + eps).sqrt()
+
+
+@MASKED_BATCH_NORM.also("padding-in-mean")
+def _(x, real, eps):
+    rows = x[real]
+    return (rows - (x * real[..., None]).mean((0, 1))) / (rows.var(0, correction=0) + eps).sqrt()
+
+
+@MASKED_BATCH_NORM.also("padding-in-mean")
+def _(x, real, eps):
+    centred = x[real] - (x * real[..., None]).mean((0, 1))
+    return centred / (centred.square().mean(0) + eps).sqrt()
+
+
 @MASKED_BATCH_NORM.add(
     "padding-in-variance",
     "The variance counts the padding; the mean is that of the real tokens.",
@@ -1057,6 +1333,60 @@ def _(x, real, eps):
 def _(x, real, eps):
     rows = x[real]
     return (rows - rows.mean(0)) / ((x - rows.mean(0)).square().mean((0, 1)) + eps).sqrt()
+
+
+def _counting(sum_of, zeroed):
+    """The right mean; the sum of squares counts the padding, as it is or set to zero."""
+
+    def masked_batch_norm(x, real, eps):
+        rows = x[real]
+        squares = ((x * real[..., None] if zeroed else x) - rows.mean(0)).square()
+        return (rows - rows.mean(0)) / (sum_of(squares, real) + eps).sqrt()
+
+    return masked_batch_norm
+
+
+for _zeroed in (False, True):
+    MASKED_BATCH_NORM.also("padding-in-variance")(
+        _counting(lambda q, real: q.sum((0, 1)) / real.sum(), _zeroed)
+    )
+MASKED_BATCH_NORM.also("padding-in-variance")(_counting(lambda q, real: q.mean((0, 1)), True))
+
+
+@MASKED_BATCH_NORM.also("padding-in-variance")
+def _(x, real, eps):
+    rows = x[real]
+    return (rows - rows.mean(0)) / ((x * real[..., None]).var((0, 1), correction=0) + eps).sqrt()
+
+
+@MASKED_BATCH_NORM.add(
+    "mask-lacks-axis",
+    "`real` [B, S] is lined up with the last axes of x, and these are [S, H].",
+    "Shapes are lined up from the right. Which axis of x does the last axis of `real` meet?",
+    "`real` has one entry for each token, x has H numbers for each: one axis more, on the right.",
+    "real[..., None] is [B, S, 1], and stretches over the features. x[real] needs no stretching.",
+)
+def _(x, real, eps):
+    zeroed = x * real
+    return _rows_normal(zeroed[real], eps)
+
+
+@MASKED_BATCH_NORM.add(
+    "first-rows",
+    "It takes the first n_real rows of the box: padding comes along, and real tokens stay behind.",
+    "Where in the box are the real tokens of the second text?",
+    "Follow the rows of two texts with one real token each. Which rows come back?",
+    "x[real] picks the tokens at which `real` is True, wherever they are.",
+)
+def _(x, real, eps):
+    return _rows_normal(x.flatten(0, 1)[: real.sum()], eps)
+
+
+@MASKED_BATCH_NORM.also("first-rows")
+def _(x, real, eps):
+    rows = x[real]
+    box = (x - rows.mean(0)) / (rows.var(0, correction=0) + eps).sqrt()
+    return box.flatten(0, 1)[: real.sum()]
 
 
 @MASKED_BATCH_NORM.add(
@@ -1105,6 +1435,44 @@ def _(x, real, eps):
     return torch.cat([_rows_normal(text[here], eps) for text, here in zip(x, real, strict=True)])
 
 
+@MASKED_BATCH_NORM.also("each-text-alone")
+def _(x, real, eps):
+    return _normal(x, eps, 1)[real]
+
+
+@MASKED_BATCH_NORM.add(
+    "each-place-alone",
+    "Each place in the box has its own means, over the texts.",
+    "Which tokens share a mean in BatchNorm?",
+    "In the first cube the coloured cells run through all texts and all tokens of each.",
+    "x[real] has the real tokens of all texts; one mean over its rows.",
+)
+def _(x, real, eps):
+    return _normal(x, eps, 0)[real]
+
+
+@MASKED_BATCH_NORM.add(
+    "not-divided",
+    "It subtracts the mean and does not divide: the spread of each feature stays.",
+    "What is the variance of a feature of your output?",
+    "Two steps make a standard score. One is the mean. Which is the other?",
+    "rows - mean is divided by the root of (variance + eps).",
+)
+def _(x, real, eps):
+    return x[real] - x[real].mean(0)
+
+
+@MASKED_BATCH_NORM.add(
+    "mean-not-subtracted",
+    "The mean is not subtracted: it divides x itself.",
+    "What is the mean of a feature of your output?",
+    "Look at the numerator of the formula.",
+    "rows - mean is what is divided by the root.",
+)
+def _(x, real, eps):
+    return x[real] / (_var(x[real], 0) + eps).sqrt()
+
+
 @MASKED_BATCH_NORM.add(
     "divided-by-n-minus-1",
     "The squared distances are divided by n − 1.",
@@ -1132,9 +1500,9 @@ def _(x, real, eps):
 
 @MASKED_BATCH_NORM.add(
     "eps-missing",
-    "`eps` is not used: a single real token gives 0 / 0.",
-    "What is the variance of one token?",
-    "Something small has to keep the denominator away from 0.",
+    "`eps` is not used: a large one does not make the output smaller.",
+    "What is the denominator for the variance 16 and an eps of 9?",
+    "Something small has to keep the denominator away from 0. Which argument have you not used?",
     "Add eps to the variance, before the root.",
 )
 def _(x, real, eps):

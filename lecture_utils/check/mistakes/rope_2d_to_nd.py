@@ -204,6 +204,89 @@ def _(x, angle):
     return _rows(x, angle)[..., 0]
 
 
+@ROTATE_2D.add(
+    "one-number-at-a-time",
+    "It works for one vector with one angle only.",
+    "How many angles come in with three vectors?",
+    "`math.cos`, `float` and `torch.tensor([[…]])` take one number each. What does the same for a tensor?",
+    "A tensor has .cos() and .sin(): angle.cos() holds the cosine of every angle.",
+)
+def _(x, angle):
+    c, s = math.cos(angle), math.sin(angle)
+    return torch.stack((x[..., 0] * c - x[..., 1] * s, x[..., 0] * s + x[..., 1] * c), dim=-1)
+
+
+@ROTATE_2D.add(
+    "angles-unsqueezed",
+    "The angles have an axis too many: every vector is turned by every angle.",
+    "Which shape has x[..., 0], and which one have your cosines?",
+    "Once the last axis of x is taken away, is an axis of size 1 needed?",
+    "angle.cos() and x[..., 0] have the same shape: multiply them as they are.",
+)
+def _(x, angle):
+    return _rows(x, angle[..., None])
+
+
+@ROTATE_2D.add(
+    "matrix-axes-first",
+    "The two axes of the matrices stand first, and `@` multiplies the last two.",
+    "Which shape have your matrices when there are three angles?",
+    "`torch.stack` puts its new axis first if you do not say. Where does `@` look for rows and columns?",
+    "Stack with dim=-1 and then dim=-2: the matrices are [..., 2, 2]. Or do without: write out the two rows.",
+)
+def _(x, angle):
+    c, s = angle.cos(), angle.sin()
+    matrix = torch.stack((torch.stack((c, -s)), torch.stack((s, c))))
+    return (matrix @ x.unsqueeze(-1)).squeeze(-1)
+
+
+@ROTATE_2D.add(
+    "minus-on-cosine",
+    "The only minus stands on a cosine: the vector is mirrored, not turned.",
+    "At angle 0 nothing may move. What does your second line give there?",
+    "In the rotation matrix, does the minus stand on the diagonal?",
+    "The minus belongs to the sine of the first row: first·cos − second·sin.",
+)
+def _(x, angle):
+    return _rows(x, angle, (1, 1, 1, -1))
+
+
+@ROTATE_2D.add(
+    "second-row-like-the-first",
+    "In the second row, too, the first feature has the cosine and the second the sine.",
+    "At angle 0 nothing may move. What does your second line give there?",
+    "Compare the two rows of the rotation matrix: on which side does the cosine stand in each?",
+    "The second row is first·sin + second·cos.",
+)
+def _(x, angle):
+    a, b, c, s = x[..., 0], x[..., 1], angle.cos(), angle.sin()
+    return torch.stack((a * c - b * s, a * c + b * s), dim=-1)
+
+
+@ROTATE_2D.add(
+    "features-exchanged",
+    "It takes the second feature for the first, and the first for the second.",
+    "At angle 0 nothing may move. What becomes of [2, 1]?",
+    "Which of your names stands for x[..., 0]?",
+    "first = x[..., 0], second = x[..., 1].",
+)
+def _(x, angle):
+    return _rows(x.flip(-1), angle)
+
+
+@ROTATE_2D.add(
+    "sine-from-cosine",
+    "The sine is made from the cosine, and its sign is lost.",
+    "What is the sine of a negative angle?",
+    "A root is never negative. Is a sine?",
+    "angle.sin().",
+)
+def _(x, angle):
+    a, b, c = x[..., 0], x[..., 1], angle.cos()
+    s = (1 - c.square()).clamp(min=0).sqrt()
+    return torch.stack((a * c - b * s, a * s + b * c), dim=-1)
+
+
 # inv_freq(head_dim, base)
 
 
@@ -280,6 +363,16 @@ def _(head_dim, base):
 )
 def _(head_dim, base):
     return base ** (-torch.arange(head_dim) / head_dim)
+
+
+@INV_FREQ.also("one-per-feature")
+def _(head_dim, base):
+    return base ** (-2 * torch.arange(head_dim) / head_dim)
+
+
+@INV_FREQ.also("one-per-feature")
+def _(head_dim, base):
+    return base ** (-torch.arange(head_dim).float())
 
 
 @INV_FREQ.add(
@@ -366,13 +459,18 @@ def _(head_dim, base):
 
 @INV_FREQ.add(
     "whole-number-division",
-    "The exponents are rounded down to 0: every step is 1.",
+    "The exponents are rounded down to whole numbers.",
     "What are your exponents for d = 4?",
-    "`//` rounds down, and 2i is smaller than d.",
+    "`//` rounds down: 2 // 4 is 0, and -2 // 4 is -1.",
     "Divide with a single `/`.",
 )
 def _(head_dim, base):
     return base ** -(torch.arange(0, head_dim, 2) // head_dim).float()
+
+
+@INV_FREQ.also("whole-number-division")
+def _(head_dim, base):
+    return base ** (-torch.arange(0, head_dim, 2) // head_dim).float()
 
 
 @INV_FREQ.add(
@@ -424,6 +522,61 @@ def _(head_dim, base):
     return base ** -_exponents(head_dim).double()
 
 
+@INV_FREQ.add(
+    "brackets-missing",
+    "`base` is raised to 2i, and the result is divided by d: the first step is 1/d.",
+    "What is base to the power 0, and what is your first step?",
+    "Without brackets, which comes first: the power or the division?",
+    "Put the whole exponent into brackets: base ** (-exponents / head_dim).",
+)
+def _(head_dim, base):
+    return base ** -torch.arange(0, head_dim, 2).float() / head_dim
+
+
+@INV_FREQ.add(
+    "minus-before-base",
+    "The minus stands before `base`, not in the exponent: the steps are negative and grow.",
+    "Can a step be negative, and should the last one be the largest?",
+    "Python raises to a power first and puts the minus before the result. Where does the formula have it?",
+    "base ** (-exponents).",
+)
+def _(head_dim, base):
+    return -(base ** _exponents(head_dim))
+
+
+@INV_FREQ.add(
+    "positions-per-turn",
+    "It gives the positions that a full turn takes, not the radians per position.",
+    "Which pair should have the largest number, the fastest or the slowest?",
+    "The formula has no 2π, and its exponents are not positive.",
+    "base ** (-exponents) is the whole formula.",
+)
+def _(head_dim, base):
+    return 2 * math.pi * base ** _exponents(head_dim)
+
+
+@INV_FREQ.add(
+    "exponent-i-over-2",
+    "The exponent is -i/2: right for d = 4 only.",
+    "What is the second exponent for d = 6, by the formula?",
+    "The exponents 0 and -1/2 belong to d = 4. Where does another d come into your code?",
+    "torch.arange(0, head_dim, 2) / head_dim.",
+)
+def _(head_dim, base):
+    return base ** (-torch.arange(head_dim // 2) / 2)
+
+
+@INV_FREQ.add(
+    "a-tenth-each",
+    "Each step is a tenth of the one before: right for d = 8 and base 10000 only.",
+    "The clocks above were ten times slower each. For which d and which base?",
+    "Where do `head_dim` and `base` come into your steps?",
+    "base ** (-exponents), with exponents = torch.arange(0, head_dim, 2) / head_dim.",
+)
+def _(head_dim, base):
+    return 0.1 ** torch.arange(head_dim // 2)
+
+
 # cos_sin(positions, inv_freq): [S], [d/2] -> [S, d] twice
 
 
@@ -442,14 +595,17 @@ def _at(positions, inv_freq):
     "A text is continued with tokens 5, 6 and 7. Which positions does your function give them?",
     "Where in your function are the values of `positions`, and where only how many there are?",
     "Multiply `positions` themselves by inv_freq, not an arange.",
+    on="a continued text",
 )
 def _(positions, inv_freq):
-    return _doubled(_at(torch.arange(len(positions)), inv_freq))
+    angles = torch.arange(len(positions))[:, None] * inv_freq
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
 
 
 @COS_SIN.add(
     "positions-continued",
-    "It looks at the first position only and counts on from there.",
+    "It takes one of the positions and counts on from there.",
     "Is the second position always one more than the first?",
     "Positions may come in any order. Which of them does your function read?",
     "Multiply `positions` themselves by inv_freq, not positions[0] + arange.",
@@ -458,12 +614,58 @@ def _(positions, inv_freq):
     return _doubled(_at(positions[0] + torch.arange(len(positions)), inv_freq))
 
 
+@COS_SIN.also("positions-continued")
+def _(positions, inv_freq):
+    return _doubled(_at(positions.min() + torch.arange(len(positions)), inv_freq))
+
+
+@COS_SIN.add(
+    "begins-at-5",
+    "It begins at 5, whatever the positions are.",
+    "A text begins at position 0. Which positions does your function give its tokens?",
+    "Look for a 5 in your code. Where are the values of `positions`?",
+    "Multiply `positions` themselves by inv_freq, not an arange.",
+    on="position 0",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(torch.arange(5, 5 + len(positions)), inv_freq))
+
+
+@COS_SIN.add(
+    "counted-through",
+    "It counts from one of the positions up to another: it is right only where none is left out "
+    "and all are in order.",
+    "Positions [5, 9, 2, 6]: how many rows should come back, and how many does your arange have?",
+    "Positions may come in any order. Does a list that counts up by one hold them?",
+    "Multiply `positions` themselves by inv_freq, not an arange.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(torch.arange(int(positions[0]), int(positions[-1]) + 1), inv_freq))
+
+
+@COS_SIN.also("counted-through")
+def _(positions, inv_freq):
+    return _doubled(_at(torch.arange(int(positions.min()), int(positions.max()) + 1), inv_freq))
+
+
+@COS_SIN.add(
+    "restarted",
+    "It subtracts the first position: every text begins at 0.",
+    "A text is continued with tokens 5, 6 and 7. By which angle should the first of them turn?",
+    "Something is subtracted from the positions. Are they to be changed?",
+    "Multiply `positions` by inv_freq as they are.",
+)
+def _(positions, inv_freq):
+    return _doubled(_at(positions - positions[0], inv_freq))
+
+
 @COS_SIN.add(
     "positions-from-1",
     "It counts positions from 1: position 0 turns as well.",
     "What should the cosine be at position 0?",
     "Something is added to the positions. Are they to be changed?",
     "Multiply `positions` by inv_freq as they are.",
+    on="position 0",
 )
 def _(positions, inv_freq):
     return _doubled(_at(positions + 1, inv_freq))
@@ -482,13 +684,18 @@ def _(positions, inv_freq):
 
 @COS_SIN.add(
     "whole-table",
-    "It returns every position up to the largest, not those that were asked for.",
+    "It returns every position from 0 on, not those that were asked for.",
     "How many rows came back, and how many positions were given?",
     "A table of all positions is one way. Which of its rows belong to these tokens?",
     "Index the table with `positions`, or make the angles from `positions` alone.",
 )
 def _(positions, inv_freq):
     return _doubled(_at(torch.arange(int(positions.max()) + 1), inv_freq))
+
+
+@COS_SIN.also("whole-table")
+def _(positions, inv_freq):
+    return _doubled(_at(torch.arange(int(positions[-1]) + 1), inv_freq))
 
 
 @COS_SIN.add(
@@ -563,11 +770,124 @@ def _(positions, inv_freq):
 
 
 @COS_SIN.add(
+    "neither-table-nor-doubled",
+    "Positions and steps are multiplied entry by entry, not each with each; and no angle is there twice.",
+    "How many angles are there for three positions and two steps?",
+    "Every token has an angle for every pair. Which shape has a table of them?",
+    "First the table: positions[:, None] * inv_freq, or torch.outer. Then look at its width.",
+)
+def _(positions, inv_freq):
+    angles = positions.float() * inv_freq
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.add(
+    "stacked",
+    "The two copies of the angles are stacked on a new axis: the result has one axis too many.",
+    "How many axes should the result have, and how many came back?",
+    "`stack` makes a new axis, `cat` makes an axis longer.",
+    "torch.cat((angles, angles), dim=-1).",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    angles = torch.stack((angles, angles))
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.also("stacked")
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    angles = torch.stack((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.also("stacked")
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    angles = torch.stack((angles, angles), dim=1)
+    return angles.cos(), angles.sin()
+
+
+@COS_SIN.add(
+    "cosine-beside-sine",
+    "Cosines and sines stand side by side in one result.",
+    "What should the whole first row of `cos` be at position 0?",
+    "Both features of a pair have the same angle: is it a cosine in both halves?",
+    "torch.cat((angles, angles), dim=-1) first, then the cosine of all of it, and the sine of all of it.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    return torch.cat((angles.cos(), angles.sin()), -1), torch.cat((angles.sin(), angles.cos()), -1)
+
+
+@COS_SIN.also("cosine-beside-sine")
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    both = torch.cat((angles.cos(), angles.sin()), -1)
+    return both, both
+
+
+@COS_SIN.add(
+    "sine-half-negated",
+    "Half of the sines have a minus. That comes later, with the partners.",
+    "Both features of a pair turn by the same angle. Are their sines alike?",
+    "Does the minus of a turn belong to the angles, or to the partners?",
+    "Both halves of `sin` are the same: torch.cat((angles, angles), dim=-1), then its sine.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    return torch.cat((angles, angles), -1).cos(), torch.cat((-angles, angles), -1).sin()
+
+
+@COS_SIN.also("sine-half-negated")
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    return torch.cat((angles, angles), -1).cos(), torch.cat((angles, -angles), -1).sin()
+
+
+@COS_SIN.add(
+    "sine-from-cosine",
+    "The sine is made from the cosine, and its sign is lost.",
+    "What is the sine of an angle between half a turn and a full one?",
+    "A root is never negative. Is a sine?",
+    "angles.sin().",
+)
+def _(positions, inv_freq):
+    cos, _ = _doubled(_at(positions, inv_freq))
+    return cos, (1 - cos.square()).clamp(min=0).sqrt()
+
+
+@COS_SIN.add(
+    "steps-rounded",
+    "The steps are rounded down to whole numbers: slow pairs stand still.",
+    "What becomes of a step of 0.01 in your code?",
+    "`positions` are whole numbers. Which line gives the steps their dtype?",
+    "Bring the positions to the dtype of the steps, not the other way round: positions.float().",
+)
+def _(positions, inv_freq):
+    return _doubled(positions[:, None] * inv_freq.to(positions.dtype))
+
+
+@COS_SIN.add(
+    "one-number-at-a-time",
+    "It works for a single angle only.",
+    "How many angles are there for three positions and two steps?",
+    "`math.cos` takes one number at a time. What does the same for a tensor?",
+    "A tensor has .cos() and .sin(): angles.cos() holds the cosine of every angle.",
+)
+def _(positions, inv_freq):
+    angles = _at(positions, inv_freq)
+    cos, sin = math.cos(angles), math.sin(angles)
+    return torch.full((1, 2), cos), torch.full((1, 2), sin)
+
+
+@COS_SIN.add(
     "exchanged",
     "Cosine and sine come back in the wrong order.",
     "What should the first of the two be at position 0?",
     "The name of the function has the order.",
     "return angles.cos(), angles.sin()",
+    on="position 0",
 )
 def _(positions, inv_freq):
     cos, sin = _doubled(_at(positions, inv_freq))
@@ -580,6 +900,7 @@ def _(positions, inv_freq):
     "What should the second of the two be at position 0?",
     "Look at your last line.",
     "return angles.cos(), angles.sin()",
+    on="position 0",
 )
 def _(positions, inv_freq):
     cos, _ = _doubled(_at(positions, inv_freq))
@@ -689,6 +1010,16 @@ def _(positions, inv_freq):
 @COS_SIN.also("bf16-angles")
 def _(positions, inv_freq):
     return _doubled((positions.half()[:, None] * inv_freq.half()).float())
+
+
+@COS_SIN.also("bf16-angles")
+def _(positions, inv_freq):
+    return _doubled(positions.bfloat16()[:, None] * inv_freq.bfloat16())
+
+
+@COS_SIN.also("bf16-angles")
+def _(positions, inv_freq):
+    return _doubled(_at(positions, inv_freq).bfloat16())
 
 
 # rotate_half(x): [..., d]
@@ -832,8 +1163,8 @@ def _(x):
     "other-axis",
     "It cuts another axis than the last: tokens, heads or texts change places.",
     "Which axis holds the features?",
-    "Which axis do chunk and cat work on if you do not say?",
-    "dim=-1, in chunk and in cat.",
+    "Which axis do `chunk`, `cat` and `x[:h]` work on if you do not say?",
+    "dim=-1, in chunk and in cat; or slices of the last axis, x[..., :h] and x[..., h:].",
 )
 def _(x):
     a, b = x[: x.shape[0] // 2], x[x.shape[0] // 2 :]
@@ -881,6 +1212,30 @@ def _(x):
     return torch.cat((-x[..., 2:], x[..., :2]), dim=-1)
 
 
+@ROTATE_HALF.also("half-is-2")
+def _(x):
+    a, b, *_ = x.split(2, dim=-1)
+    return torch.cat((-b, a), dim=-1)
+
+
+@ROTATE_HALF.also("half-is-2")
+def _(x):
+    parts = x.split(2, dim=-1)
+    return torch.cat((-parts[1], parts[0]), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "half-of-the-rows",
+    "It cuts the features at half the number of rows, not in their middle.",
+    "How many features has a token, and where is the middle of them?",
+    "`len(x)` and `x.shape[0]` are the size of the first axis. Which axis do you cut?",
+    "half = x.shape[-1] // 2.",
+)
+def _(x):
+    half = len(x) // 2
+    return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+
+
 @ROTATE_HALF.add(
     "two-axes-only",
     "It works for x of two axes only.",
@@ -893,6 +1248,18 @@ def _(x):
     return torch.cat((-x[:, half:], x[:, :half]), dim=-1)
 
 
+@ROTATE_HALF.also("two-axes-only")
+def _(x):
+    a, b = x.chunk(2, dim=1)
+    return torch.cat((-b, a), dim=1)
+
+
+@ROTATE_HALF.also("two-axes-only")
+def _(x):
+    a, b = x.chunk(2, dim=1)
+    return torch.cat((-b, a), dim=-1)
+
+
 @ROTATE_HALF.add(
     "first-half-only",
     "Only the first half of the partners comes back.",
@@ -902,6 +1269,59 @@ def _(x):
 )
 def _(x):
     return -_halves(x)[1]
+
+
+@ROTATE_HALF.add(
+    "updated-too-early",
+    "One half is overwritten before the other half has been made from it.",
+    "When your second line reads its half, what stands there by then?",
+    "A slice is a view: it changes when the tensor does, even under a name of its own.",
+    "Write into a new tensor, or do without writing: torch.cat((-b, a), dim=-1).",
+)
+def _(x):
+    b = _halves(x)[1]
+    return torch.cat((-b, -b), dim=-1)
+
+
+@ROTATE_HALF.also("updated-too-early")
+def _(x):
+    a = _halves(x)[0]
+    return torch.cat((-a, a), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "second-half-kept",
+    "Only the first half is new; the second is that of x.",
+    "What are the partners of 3 and 4 in [1, 2, 3, 4]?",
+    "How many of the two halves does your function fill?",
+    "The partner of b is a: the second half of the result is the first half of x.",
+)
+def _(x):
+    b = _halves(x)[1]
+    return torch.cat((-b, b), dim=-1)
+
+
+@ROTATE_HALF.add(
+    "half-a-turn",
+    "Every feature gets a minus, and none changes its place.",
+    "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. Which numbers moved?",
+    "The name means the halves: one of the pair takes the place of the other.",
+    "The second half, with a minus, comes first: (-b, a).",
+)
+def _(x):
+    return -x
+
+
+@ROTATE_HALF.add(
+    "left-in-fp32",
+    "It fills a new tensor, and that is in fp32 whatever comes in.",
+    "Which dtype came in, and which one came back?",
+    "Which dtype does a tensor have that you make by its shape alone?",
+    "torch.empty_like(x) has the dtype of x; or do without a new tensor: torch.cat.",
+)
+def _(x):
+    a, b = _halves(x)
+    return torch.cat((-b, a), dim=-1).float()
 
 
 # apply_rope(q, k, cos, sin): q [B, N, S, d], k [B, K, S, d], cos and sin [B, S, d]
@@ -952,6 +1372,46 @@ APPLY_ROPE.add(
     "cos needs an axis of size 1 where q has its heads: cos.unsqueeze(1), [B, 1, S, d].",
 )(_both(_turned, axis=2))
 
+APPLY_ROPE.add(
+    "axis-at-the-end",
+    "The new axis of cos and sin stands last: the heads meet tokens, and the tokens meet features.",
+    "What is the shape of your cos, and what should it be held against q?",
+    "Write [B, N, S, d] and the shape of your cos below each other, aligned at the right. What meets d?",
+    "cos needs an axis of size 1 where q has its heads: cos.unsqueeze(1), [B, 1, S, d].",
+)(_both(_turned, axis=-1))
+
+
+@APPLY_ROPE.add(
+    "axis-for-one-only",
+    "Only one of cos and sin has an axis for the heads.",
+    "What are the shapes of your cos and of your sin?",
+    "Compare the two lines that make room for the heads, or count them.",
+    "cos.unsqueeze(1) and sin.unsqueeze(1): both are [B, 1, S, d].",
+)
+def _(q, k, cos, sin):
+    cos = cos.unsqueeze(1)
+    return _turned(q, cos, sin), _turned(k, cos, sin)
+
+
+@APPLY_ROPE.also("axis-for-one-only")
+def _(q, k, cos, sin):
+    sin = sin.unsqueeze(1)
+    return _turned(q, cos, sin), _turned(k, cos, sin)
+
+
+def _reshaped(x, cos, sin):
+    B, N, S, d = x.shape
+    return _turned(x.reshape(B, S, N, d), cos, sin).reshape(x.shape)
+
+
+APPLY_ROPE.add(
+    "reshaped-not-transposed",
+    "It makes [B, S, N, d] by a reshape: that cuts heads and tokens anew, and does not exchange them.",
+    "Which numbers stand in row 1 of a [2, 3] tensor, and which after a reshape to [3, 2]?",
+    "`reshape` keeps the numbers in their order. What exchanges two axes? And is it needed here?",
+    "Leave q as [B, N, S, d] and give cos an axis: cos.unsqueeze(1).",
+)(_both(_reshaped, axis=2))
+
 
 @APPLY_ROPE.add(
     "no-room-for-heads",
@@ -966,7 +1426,7 @@ def _(q, k, cos, sin):
 
 APPLY_ROPE.add(
     "interleaved-partner",
-    "The partners are neighbours, and the angles are those of half-split pairs: no turn at all.",
+    "The partners are neighbours, the angles are those of half-split pairs: no longer a rotation.",
     "Which feature is the partner of feature 0, and do the two share an angle?",
     "cos and sin are [1, 0.01, 1, 0.01] in angles: features i and i + d/2 belong together.",
     "Use rotate_half, which exchanges the halves.",
@@ -974,7 +1434,7 @@ APPLY_ROPE.add(
 
 APPLY_ROPE.add(
     "mixed-layouts",
-    "The angles are put in order for neighbours, and the partners are those of half-split: no turn at all.",
+    "The angles are in order for neighbours, the partners are those of half-split: no longer a rotation.",
     "Do the two features of a pair get the same angle?",
     "cos and sin come in ready for half-split pairs: [1, 0.01, 1, 0.01] in angles.",
     "Use cos and sin as they come: no repeat_interleave.",
@@ -995,6 +1455,75 @@ APPLY_ROPE.add(
     "Look into your rotate_half: where does it cut the last axis?",
     "The halves are x.chunk(2, dim=-1).",
 )(_both(lambda x, cos, sin: x * cos + torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1) * sin))
+
+
+def _partner_along(dim):
+    def partner(x):
+        a, b = x.chunk(2, dim=dim)
+        return torch.cat((-b, a), dim=dim)
+
+    return partner
+
+
+def _partner_of_rows(x):
+    half = len(x) // 2
+    return torch.cat((-x[half:], x[:half]))
+
+
+def _partner_of_slices(x):
+    half = x.shape[-1] // 2
+    return torch.cat((-x[half:], x[:half]))
+
+
+def _partner_joined(x):
+    a, b = _halves(x)
+    return torch.cat((-b, a))
+
+
+APPLY_ROPE.add(
+    "partner-from-another-axis",
+    "The halves are cut or joined along another axis than that of the features: texts, heads or tokens.",
+    "Which number is the partner of the first feature of each vector, and where does yours come from?",
+    "Look into your rotate_half: which axis do `chunk`, `cat` and `x[:h]` work on if you do not say?",
+    "dim=-1, in chunk and in cat of rotate_half; check.rotate_half says when it is right.",
+    on="two texts",
+)(_both(lambda x, cos, sin: x * cos + _partner_along(0)(x) * sin))
+
+for _make in (_partner_along(1), _partner_along(2), _partner_of_rows, _partner_of_slices, _partner_joined):
+    APPLY_ROPE.also("partner-from-another-axis")(
+        _both(lambda x, cos, sin, make=_make: x * cos + make(x) * sin)
+    )
+
+
+@APPLY_ROPE.add(
+    "not-turned",
+    "Queries and keys come back as they came.",
+    "What should half a turn make of a vector?",
+    "Compare what you return with what came in. Are the turned vectors what you return?",
+    "return q * cos + rotate_half(q) * sin, and the same for k.",
+)
+def _(q, k, cos, sin):
+    return q * 1, k * 1
+
+
+def _own_angles(base):
+    def apply_rope(q, k, cos, sin):
+        steps = base ** (-torch.arange(0, q.shape[-1], 2) / q.shape[-1])
+        angles = torch.outer(torch.arange(q.shape[-2]).float(), steps).repeat(1, 2)
+        cos, sin = angles.cos().to(q.dtype), angles.sin().to(q.dtype)
+        return _turned(q, cos, sin), _turned(k, cos, sin)
+
+    return apply_rope
+
+
+APPLY_ROPE.add(
+    "angles-made-anew",
+    "It makes its own cosines and sines and does not look at those that come in.",
+    "A text is continued at position 5. How would your function learn of it?",
+    "Where in your function are the values of `cos` and `sin`?",
+    "Use the arguments: cos.unsqueeze(1), sin.unsqueeze(1).",
+)(_own_angles(10000.0))
+APPLY_ROPE.also("angles-made-anew")(_own_angles(500000.0))
 
 
 @APPLY_ROPE.add(
@@ -1067,6 +1596,54 @@ def _(q, k, cos, sin):
     return _turned(q, cos, sin), k * cos + _partner(q) * sin
 
 
+@APPLY_ROPE.add(
+    "query-for-key",
+    "In the turned keys, q stands in place of k beside the cosine.",
+    "Whose cosine term stands in your second line?",
+    "The second line began as a copy of the first. Was every q replaced?",
+    "k * cos + rotate_half(k) * sin.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return _turned(q, cos, sin), q * cos + _partner(k) * sin
+
+
+@APPLY_ROPE.add(
+    "partner-of-key",
+    "The queries get the partners of the keys.",
+    "Whose partners stand in your first line?",
+    "Every name in the line for q should be q, cos or sin.",
+    "q * cos + rotate_half(q) * sin.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return q * cos + _partner(k) * sin, _turned(k, cos, sin)
+
+
+@APPLY_ROPE.add(
+    "query-scaled",
+    "The queries are divided by √d as well. That belongs to the scores, later.",
+    "How long is a turned query, and how long was it before?",
+    "A turn keeps the norm. What in your line for q does not?",
+    "q * cos + rotate_half(q) * sin, and nothing else.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return _turned(q, cos, sin) / math.sqrt(q.shape[-1]), _turned(k, cos, sin)
+
+
+@APPLY_ROPE.add(
+    "query-heads-left",
+    "Only as many query heads as there are key heads are turned.",
+    "How many heads has q, and how many has k?",
+    "Look at the range of your loop.",
+    "q has q.shape[1] heads, k has k.shape[1]; with cos.unsqueeze(1) no loop is needed.",
+)
+def _(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return torch.cat((_turned(q[:, : k.shape[1]], cos, sin), q[:, k.shape[1] :]), dim=1), _turned(k, cos, sin)
+
+
 APPLY_ROPE.add(
     "cos-sin-exchanged",
     "Cosine and sine are exchanged: position 0 turns by a quarter.",
@@ -1114,6 +1691,21 @@ APPLY_ROPE.add(
     "A line such as `q = q * cos` changes what the next line sees.",
     "Both terms come from the old x: write them in one line.",
 )(_both(lambda x, cos, sin: _turned(x * cos, 1, sin)))
+
+
+def _first_half_early(x, cos, sin):
+    a, b = _halves(_turned(x, cos, sin))[0], _halves(x)[1]
+    cos, sin = _halves(cos)[0], _halves(sin)[0]
+    return torch.cat((a, b * cos + a * sin), dim=-1)
+
+
+APPLY_ROPE.add(
+    "first-half-overwritten",
+    "The second half is computed from the first half as it is after the turn.",
+    "When you compute the second half, what does the name of the first one stand for?",
+    "Both halves need the old first and the old second half. Is one of them overwritten in between?",
+    "Give the turned halves new names, and join these.",
+)(_both(_first_half_early))
 
 APPLY_ROPE.add(
     "turned-twice",
@@ -1200,8 +1792,8 @@ def _reordered(weight, n_heads):
     "not-reordered",
     "The rows come back in the order in which they came.",
     "Which row stands second in your result, and which should?",
-    "A reshape there and a reshape back changes nothing. What has to happen in between?",
-    "Exchange the axes of pairs and members before you flatten: .transpose(1, 2).",
+    "Which of your lines moves a row? A reshape there and a reshape back does not.",
+    "In every head the rows ::2, then the rows 1::2; with axes (n_heads, -1, 2) that is .transpose(1, 2).",
 )
 def _(weight, n_heads):
     return weight * 1
@@ -1222,8 +1814,9 @@ def _(weight, n_heads):
     "heads-ignored",
     "It reorders all rows as if they were one head: rows move from head to head.",
     "Of which head are the first rows of your result?",
-    "Two heads of six: rows 0 to 5 are the first head, and have to stay in it.",
-    "Split off the heads first: unflatten(0, (n_heads, -1, 2)).",
+    "Two heads of four: rows 0 to 3 are the first head, and have to stay in it.",
+    "Split off the heads first, by weight.chunk(n_heads) or unflatten(0, (n_heads, -1)); then reorder inside "
+    "each of them.",
 )
 def _(weight, n_heads):
     return torch.cat((weight[::2], weight[1::2]))
@@ -1238,6 +1831,30 @@ def _(weight, n_heads):
 )
 def _(weight, n_heads):
     return _reordered(weight, n_heads).flip(1).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "second-half-reversed",
+    "The second half of every head is in reversed order.",
+    "Rows i and i + d/2 are to be a pair. Which row stands half a head after row 0 of your result?",
+    "For d = 6 the order is 0, 2, 4, 1, 3, 5. What is yours?",
+    "First the rows ::2 of a head, then its rows 1::2, both upwards.",
+)
+def _(weight, n_heads):
+    first, second = _reordered(weight, n_heads).unbind(1)
+    return torch.stack((first, second.flip(1)), dim=1).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "rows-negated",
+    "The odd rows come first, and with a minus: that is rotate_half, a turn and not an order.",
+    "Should any number of the weight change?",
+    "Reordering moves rows and leaves what stands in them.",
+    "First the rows ::2 of a head, then its rows 1::2, with no minus.",
+)
+def _(weight, n_heads):
+    first, second = _reordered(weight, n_heads).unbind(1)
+    return torch.stack((-second, first), dim=1).flatten(0, 2)
 
 
 @INTERLEAVED_TO_HALF.add(
@@ -1273,6 +1890,59 @@ def _(weight, n_heads):
     return weight.unflatten(0, (-1, 2, n_heads)).transpose(0, 1).flatten(0, 2)
 
 
+@INTERLEAVED_TO_HALF.also("heads-run-fastest")
+def _(weight, n_heads):
+    return weight.unflatten(0, (-1, 2, n_heads)).permute(2, 1, 0, 3).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "heads-after-pairs",
+    "It splits the rows with the pairs before the heads: [pairs, heads, members].",
+    "Which three axes do you make of the rows, and which of them should run slowest?",
+    "The first axis of a split runs slowest: its entry 0 is a block of rows, from row 0 on. A head is such a "
+    "block.",
+    "weight.unflatten(0, (n_heads, -1, 2)): heads, pairs, members.",
+    on="two heads of four",
+)
+def _(weight, n_heads):
+    return weight.unflatten(0, (-1, n_heads, 2)).transpose(1, 2).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.also("heads-after-pairs")
+def _(weight, n_heads):
+    return weight.unflatten(0, (-1, n_heads, 2)).permute(1, 2, 0, 3).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.also("heads-after-pairs")
+def _(weight, n_heads):
+    return weight.unflatten(0, (-1, n_heads, 2)).transpose(0, 2).flatten(0, 2)
+
+
+@INTERLEAVED_TO_HALF.add(
+    "head-size-halved",
+    "It takes half of a head for a head.",
+    "How many rows has a head, if there are n_heads of them?",
+    "d is a number of rows, d/2 a number of pairs. Which of the two do you cut by?",
+    "d = len(weight) // n_heads.",
+)
+def _(weight, n_heads):
+    blocks = weight.split(len(weight) // n_heads // 2)
+    return torch.cat([torch.cat((block[::2], block[1::2])) for block in blocks])
+
+
+@INTERLEAVED_TO_HALF.add(
+    "head-size-from-columns",
+    "It takes the number of columns for n_heads · d: right for a square weight only.",
+    "weight is [n_heads · d, H]. From which of the two sizes comes d?",
+    "`weight.shape[1]` is H, the number of features of a token.",
+    "d = weight.shape[0] // n_heads.",
+)
+def _(weight, n_heads):
+    d = weight.shape[1] // n_heads
+    order = [n * d + i for n in range(n_heads) for i in [*range(0, d, 2), *range(1, d, 2)]]
+    return weight[order]
+
+
 @INTERLEAVED_TO_HALF.add(
     "offset-forgotten",
     "Every head gets the rows of the first one.",
@@ -1297,14 +1967,85 @@ def _(weight, n_heads):
 
 
 @INTERLEAVED_TO_HALF.add(
+    "first-head-returned",
+    "Only the first head comes back.",
+    "How many rows came in, and how many came back?",
+    "Your order has the rows of one head. How many heads are there?",
+    "Head n has the rows n·d to (n + 1)·d: use the order in each of weight.chunk(n_heads), then cat.",
+)
+def _(weight, n_heads):
+    return _reordered(weight, n_heads).flatten(1, 2)[0]
+
+
+@INTERLEAVED_TO_HALF.add(
+    "updated-too-early",
+    "Rows are overwritten before they have been read.",
+    "When your second row is read, what stands in its place by then?",
+    "`out = weight` is a second name for the same tensor. Where do your lines write, and where do they read?",
+    "Write into a new tensor: out = torch.empty_like(weight), or out = weight.clone().",
+)
+def _(weight, n_heads):
+    out = weight.clone()
+    for head in out.chunk(n_heads):
+        for i in range(len(head) // 2):
+            head[i] = head[2 * i]
+            head[len(head) // 2 + i] = head[2 * i + 1]
+    return out
+
+
+@INTERLEAVED_TO_HALF.also("updated-too-early")
+def _(weight, n_heads):
+    out = weight.clone()
+    for head in out.chunk(n_heads):
+        head[: len(head) // 2] = head[::2].clone()
+        head[len(head) // 2 :] = head[1::2].clone()
+    return out
+
+
+@INTERLEAVED_TO_HALF.also("updated-too-early")
+def _(weight, n_heads):
+    out = weight.clone()
+    for head in out.chunk(n_heads):
+        head[: len(head) // 2] = head[::2]
+        head[len(head) // 2 :] = head[1::2]
+    return out
+
+
+@INTERLEAVED_TO_HALF.also("updated-too-early")
+def _(weight, n_heads):
+    out = weight.clone()
+    for head in out.chunk(n_heads):
+        for j, row in enumerate([*range(0, len(head), 2), *range(1, len(head), 2)]):
+            head[j] = head[row]
+    return out
+
+
+@INTERLEAVED_TO_HALF.add(
     "order-hard-coded",
-    "The order 0, 2, 4, 1, 3, 5 is written into the code: right for one head of six only.",
-    "What is the order for d = 4, or for two heads?",
+    "The order 0, 2, 4, 1, 3, 5 is written into the code: right for a head of six only.",
+    "What is the order for d = 4, and for d = 8?",
     "Look for a list of numbers in your code.",
-    "unflatten, transpose and flatten make the order from the shape.",
+    "d = len(weight) // n_heads, and the order is [*range(0, d, 2), *range(1, d, 2)].",
 )
 def _(weight, n_heads):
     return weight[[0, 2, 4, 1, 3, 5]]
+
+
+@INTERLEAVED_TO_HALF.also("order-hard-coded")
+def _(weight, n_heads):
+    return weight.unflatten(0, (n_heads, -1))[:, [0, 2, 4, 1, 3, 5]].flatten(0, 1)
+
+
+@INTERLEAVED_TO_HALF.also("order-hard-coded")
+def _(weight, n_heads):
+    d, order = len(weight) // n_heads, torch.tensor([0, 2, 4, 1, 3, 5])
+    return torch.cat([weight[n * d + order] for n in range(n_heads)])
+
+
+@INTERLEAVED_TO_HALF.also("order-hard-coded")
+def _(weight, n_heads):
+    order = torch.tensor([0, 2, 4, 1, 3, 5])
+    return torch.cat([weight[6 * n + order] for n in range(n_heads)])
 
 
 @INTERLEAVED_TO_HALF.add(
@@ -1350,6 +2091,17 @@ def _(weight, n_heads):
     return _reordered(weight, n_heads).flatten(0, 1)
 
 
+@INTERLEAVED_TO_HALF.add(
+    "left-in-fp32",
+    "It fills a new tensor, and that is in fp32 whatever comes in.",
+    "Which dtype came in, and which one came back?",
+    "Which dtype does a tensor have that you make by its shape alone?",
+    "torch.empty_like(weight) has the dtype of weight.",
+)
+def _(weight, n_heads):
+    return _reordered(weight, n_heads).flatten(0, 2).float()
+
+
 # one_speed: an answer, the position
 
 
@@ -1367,6 +2119,14 @@ ONE_SPEED.add(
 
 for _position in (13, 19, 25, 31, 38, 50):
     ONE_SPEED.also("another-turn")(_answer(_position))
+
+ONE_SPEED.add(
+    "index-for-position",
+    "That one is a whole radian away from a number of full turns. It may be an index, and not a position.",
+    "Does the cosine of your answer come near 1?",
+    "If you took it from argmax: which position has index 0 in torch.arange(1, 51)?",
+    "Look up the position that stands at that index.",
+)(_answer(43))
 
 ONE_SPEED.add(
     "half-turns",
@@ -1401,6 +2161,28 @@ def _steps(head_dim, base):
 )
 def _(head_dim, base, length):
     return int((2 * math.pi / _steps(head_dim, base) <= length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "always-0",
+    "0 comes back, whatever comes in.",
+    "Is a slow pair's θ large or small, and is its turn long or short?",
+    "For head_dim 4 and base 10000 print what you hold against `length`. Is any of it above 100?",
+    "A full turn is 2π radians, and θ is radians per position: it takes 2π / θ positions, not 2π · θ.",
+)
+def _(head_dim, base, length):
+    return int((2 * math.pi * _steps(head_dim, base) > length).sum())
+
+
+@UNFINISHED_PAIRS.add(
+    "always-all",
+    "Every pair is counted, whatever comes in.",
+    "Is a fast pair's θ large or small, and is its turn long or short?",
+    "For head_dim 4 and base 10000 print what you hold against `length`. Is any of it above 100?",
+    "A full turn is 2π radians, and θ is radians per position: it takes 2π / θ positions, not 2π · θ.",
+)
+def _(head_dim, base, length):
+    return int((2 * math.pi * _steps(head_dim, base) < length).sum())
 
 
 @UNFINISHED_PAIRS.add(
