@@ -95,10 +95,10 @@ def test_a_check_takes_less_than_two_seconds_also_when_it_names_a_mistake(name):
     it = EXERCISES[name]
     if isinstance(it, Answer):
         return
-    start = time.perf_counter()
+    start = time.process_time()  # of this process alone: the machine may be busy
     it(it.solution_function, seed=991)
     it(list(it.mistakes)[-1].functions[0], seed=992)
-    assert time.perf_counter() - start < 2 * 2
+    assert time.process_time() - start < 2 * 2
 
 
 # The three states.
@@ -338,6 +338,15 @@ def test_an_order_of_casts_that_rounds_otherwise_is_accepted_and_mentioned():
         lambda x, weight, eps: torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, eps)
     )
     assert verdict.passed and "Llama goes back to 16 bits first" in verdict.message
+
+
+def test_a_form_that_is_right_but_loses_digits_on_a_hard_input_passes_with_a_note():
+    def standardize(x):
+        mean = x.mean(-1, keepdim=True)
+        return (x - mean) / (x.square().mean(-1, keepdim=True) - mean.square()).sqrt()
+
+    verdict = check.standardize(standardize)
+    assert verdict.passed and "[30001, 30003]" in verdict.message
 
 
 def test_what_no_mistake_explains_is_told_by_properties_in_order():

@@ -16,7 +16,7 @@ from .common import BY_KIND, GRADIENT_CUT, INPUT_CHANGED, RANDOM
 from .draw import Draw
 from .judge import Case, Problem, Seen, close, error, fitting, observe, problem, seen, showing
 from .mistake import Catalogue, Mistake
-from .run import Outcome, call, differentiable, fixed, undisturbed
+from .run import Outcome, call, differentiable, fixed, made_on_the_cpu, undisturbed
 from .show import at_worst, dtype_name, show
 from .verdict import Source, Text, Verdict
 
@@ -224,15 +224,8 @@ class Exercise:
         ]
 
     def _device_note(self, function, cases) -> list[str]:
-        """A tensor that the function makes on the CPU shows when its inputs live elsewhere."""
-        moved = tuple(a.to("meta") if isinstance(a, Tensor) else a for a in cases[0].arguments)
-        if not any(isinstance(a, Tensor) for a in moved):
-            return []
-        outcome = call(function, moved)
-        told = str(outcome.error) if outcome.error else ""
-        if "expected device meta" in told or "Cannot copy out of meta" in told:
-            return [f"On a GPU it would fail: it makes a tensor on the CPU ({outcome.error.where})."]
-        return []
+        where = made_on_the_cpu(function, cases[0].arguments)
+        return [f"On a GPU it would fail: it makes a tensor on the CPU ({where})."] if where else []
 
     def _not_yet(self, function, seed, cases, right, mine, outcomes, problems, changed) -> Verdict:
         n, mistakes = len(self._outputs), self._mistaken(seed)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 TIME_LIMIT = 4.0  # seconds for one call; the inputs are tiny, so a right answer takes milliseconds
 
@@ -168,6 +169,44 @@ def _add_gradients(
         outcome.in_place = result.error
     else:
         outcome.error = result.error
+
+
+class _Factories(TorchFunctionMode):
+    """Notices a tensor that is made without saying where."""
+
+    names = ["arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "tensor", "zeros"]
+    functions = frozenset(getattr(torch, name) for name in names)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = False
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        self.called = self.called or (function in self.functions and kwargs.get("device") is None)
+        return function(*args, **kwargs)
+
+
+def made_on_the_cpu(function: Callable, arguments: tuple) -> str:
+    """The line that fails where the inputs live elsewhere, since it meets a tensor made on the CPU; or "".
+
+    Tried on the meta device, which is everywhere. (The first use of it takes a second: only if there is cause.)
+    """
+    factories = _Factories()
+
+    def watched(*copies):
+        with factories:
+            return function(*copies)
+
+    if (
+        not any(isinstance(a, Tensor) for a in arguments)
+        or call(watched, arguments).error
+        or not factories.called
+    ):
+        return ""
+    outcome = call(function, tuple(a.to("meta") if isinstance(a, Tensor) else a for a in arguments))
+    told = str(outcome.error) if outcome.error else ""
+    return outcome.error.where if "expected device meta" in told or "Cannot copy out of meta" in told else ""
 
 
 def differentiable(argument) -> bool:
