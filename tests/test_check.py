@@ -14,6 +14,7 @@ from check_zoo import visit
 from lecture_utils import check
 from lecture_utils.check import EXERCISES, exercise, record, run
 from lecture_utils.check.exercise import Answer
+from lecture_utils.check.judge import Case
 
 CONTRACT = """
 standardize(x) layer_norm(x, weight, bias, eps)
@@ -387,6 +388,60 @@ def test_a_function_to_repair_is_not_attempted_as_it_is_given_but_a_change_that_
 def test_an_exercise_that_is_not_there_gets_a_sentence():
     with pytest.raises(AttributeError, match=r"Do you mean check\.rms_norm"):
         check.rmsnorm  # noqa: B018
+
+
+# Lessons to come: their signatures have numbers, dtypes, functions, modules and integer tensors.
+
+
+def temporary(solution, cases, **options):
+    made = exercise.Exercise(
+        solution, lesson="", cases=lambda draw: cases, mistakes=(), hints=("?", "", ""), **options
+    )
+    del EXERCISES[made.name]
+    return made
+
+
+def test_floats_integers_dtypes_and_functions_can_be_arguments_and_results():
+    def learning_rate(step, peak, warmup):
+        return peak * min(1.0, (step + 1) / warmup)
+
+    cases = [Case((0, 3e-4, 10)), Case((20, 3e-4, 10))]
+    it = temporary(learning_rate, cases)
+    assert it(lambda step, peak, warmup: min((step + 1) * peak / warmup, peak)).passed
+    wrong = it(lambda step, peak, warmup: peak * step / warmup)
+    assert not wrong.passed and dict(wrong.facts)["expected"] == "3e-05"
+
+    def row_parallel(x, weight, all_reduce):
+        return all_reduce(x @ weight.T)
+
+    it = temporary(row_parallel, [Case((torch.ones(2, 3), torch.ones(4, 3), torch.neg))])
+    assert it(lambda x, w, f: f(torch.nn.functional.linear(x, w))).passed
+    assert "neg" in str(it(lambda x, w, f: x @ w.T))
+
+
+def test_routing_gives_weights_and_integers_and_a_module_is_handed_over_as_a_copy():
+    def route(logits, k):
+        weights, indices = logits.topk(k)
+        return weights.softmax(-1), indices
+
+    it = temporary(route, [Case((torch.tensor([[2.0, 1.0, 0.0]]), 2))], outputs=("weights", "indices"))
+    assert it(
+        lambda logits, k: (logits.topk(k)[0].softmax(-1), logits.argsort(descending=True)[:, :k])
+    ).passed
+    assert not it(lambda logits, k: (logits.topk(k)[0].softmax(-1), logits.argsort()[:, :k])).passed
+
+    def decoder_layer(x, mlp):
+        return x + mlp(x)
+
+    mlp = torch.nn.Linear(3, 3)
+    it = temporary(decoder_layer, [Case((torch.ones(2, 3), mlp), gradients=True)])
+
+    def careless(x, mlp):
+        mlp.weight.data.zero_()
+        return x + mlp(x)
+
+    assert it(lambda x, mlp: mlp(x) + x).passed
+    assert not it(careless).passed and mlp.weight.any()
 
 
 # Progress.

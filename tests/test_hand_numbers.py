@@ -77,11 +77,11 @@ def test_swiglu_of_one_number_and_its_mistakes():
     part.down_proj.weight.data = one
     close(part(x), [-1.7616])
     for name, expected in {
-        "silu-on-up": -0.5379,
-        "sigmoid": -0.8808,
-        "gelu": -1.9545,
-        "relu": -2.0,
-        "added": 0.7616,
+        "gate-and-up-exchanged": -0.5379,
+        "sigmoid-for-silu": -0.8808,
+        "gelu-for-silu": -1.9545,
+        "relu-for-silu": -2.0,
+        "branches-added": 0.7616,
         "no-activation": -2.0,
     }.items():
         close(SWIGLU[name](x, 2 * one, -one, one), [expected])

@@ -250,6 +250,7 @@ class Exercise:
             # Numbers tell more than an error: show them, if there is an input on which it runs.
             runs = [i for i, p in enumerate(problems) if p and p.kind != "raises"]
             best = [i for i, p in enumerate(problems) if p and known.on and cases[i].label == known.on]
+            best.sort(key=lambda i: problems[i].kind == "raises")
             if best or (runs and found.kind == "raises"):
                 first = (best or runs)[0]
                 found = problems[first]

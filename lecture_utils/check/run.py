@@ -7,6 +7,7 @@ put back by `undisturbed`.
 
 import builtins
 import contextlib
+import copy
 import ctypes
 import io
 import linecache
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 TIME_LIMIT = 4.0  # seconds for one call; the inputs are tiny, so a right answer takes milliseconds
@@ -70,7 +71,7 @@ def call(
     """Call `function` on copies of `arguments` with a time limit, and report; never raises for it.
 
     Args:
-        arguments: tensors are cloned (keeping their strides), other values passed as they are.
+        arguments: tensors are cloned (keeping their strides), modules copied; others are passed on.
         gradients: places of floating-point tensors. If there are any, a fixed gradient is sent back, and
             what arrives at these is kept.
         trusted: a function of ours, that needs no watching: the same, sooner.
@@ -90,14 +91,16 @@ def _plain(function: Callable, arguments: list) -> Outcome:
 
 
 def _copy(argument):
+    if isinstance(argument, nn.Module):
+        return copy.deepcopy(argument)
     if not isinstance(argument, Tensor):
         return argument
     if 0 in argument.stride():  # expanded: two entries are one place in memory, and cannot be written apart
         return argument.clone()
-    copy = torch.empty_strided(
+    clone = torch.empty_strided(
         argument.shape, argument.stride(), dtype=argument.dtype, device=argument.device
     )
-    return copy.copy_(argument)
+    return clone.copy_(argument)
 
 
 def _watched(function: Callable, arguments: list) -> Outcome:
@@ -174,7 +177,7 @@ def _add_gradients(
 class _Factories(TorchFunctionMode):
     """Notices a tensor that is made without saying where."""
 
-    names = ["arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "tensor", "zeros"]
+    names = ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "tensor", "zeros")
     functions = frozenset(getattr(torch, name) for name in names)
 
     def __init__(self) -> None:
@@ -190,7 +193,7 @@ class _Factories(TorchFunctionMode):
 def made_on_the_cpu(function: Callable, arguments: tuple) -> str:
     """The line that fails where the inputs live elsewhere, since it meets a tensor made on the CPU; or "".
 
-    Tried on the meta device, which is everywhere. (The first use of it takes a second: only if there is cause.)
+    Tried on the meta device, which is everywhere. (Its first use takes a second: only with cause.)
     """
     factories = _Factories()
 

@@ -10,8 +10,10 @@ from .judge import error
 
 def show(value) -> str:
     """A value on a few short lines: small tensors in full, larger ones by shape and dtype."""
+    if isinstance(value, float):
+        return f"{value:g}"
     if not isinstance(value, Tensor):
-        return repr(value) if not isinstance(value, float) else f"{value:g}"
+        return getattr(value, "__name__", None) or repr(value).splitlines()[0]
     dtype = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f" {dtype_name(value.dtype)}"
     if value.numel() > 16:
         return f"tensor {list(value.shape)}{dtype or ' ' + dtype_name(value.dtype)}"

@@ -52,6 +52,15 @@ def _collapse_unit_by_unit(up_weight, down_weight):
     return total
 
 
+def _collapse_in_loops(up_weight, down_weight):
+    (D, H), result = up_weight.shape, torch.zeros_like(up_weight[0].outer(up_weight[0]))
+    for k in range(H):
+        for h in range(H):
+            for d in range(D):
+                result[k, h] += down_weight[k, d] * up_weight[d, h]
+    return result
+
+
 def _collapse_columns(up_weight, down_weight):
     return torch.stack([down_weight @ column for column in up_weight.T], dim=1)
 
@@ -165,6 +174,7 @@ FORMS = {
         "unit tokens": _collapse_by_unit_tokens,
         "unit by unit": _collapse_unit_by_unit,
         "column by column": _collapse_columns,
+        "three loops": _collapse_in_loops,
         "transposed back": lambda up_weight, down_weight: (up_weight.T @ down_weight.T).T,
         "einsum": lambda up_weight, down_weight: torch.einsum("kd,dh->kh", down_weight, up_weight),
         "linear": lambda up_weight, down_weight: F.linear(down_weight, up_weight.T),
@@ -183,6 +193,9 @@ FORMS = {
         "bias as a weight": _bias_as_a_weight,
         "float64 inside": _double,
         "maximum": lambda x, a, b, c, d: torch.maximum(x @ a.mT + b, torch.tensor(0.0).to(x)) @ c.mT + d,
+        "max with a tensor": lambda x, a, b, c, d: F.linear(
+            torch.max(F.linear(x, a, b), torch.zeros_like(b)), c, d
+        ),
         "compiled": torch.compile(_functional, backend="eager"),
     },
     "collapse_with_bias": {

@@ -26,7 +26,7 @@ def _up_cases(draw: Draw) -> list[Case]:
         Case((torch.tensor([2.0, 1.0]), square)),
         Case((three[:2], square), "as many tokens as features as detectors"),
         Case((three, square)),
-        Case((three[None], rows)),
+        Case((three[None], rows), "a batch of one text"),
         Case((draw.normal(B, S, H), draw.weight(D, H)), "[B, S, H]", gradients=True),
         Case((draw.normal(n, n, n), draw.weight(n, n)), "all sizes equal"),
         Case((draw.normal(A, B, S, H), draw.weight(D, H)), "four axes"),
@@ -46,6 +46,12 @@ def _up_properties(draw: Draw) -> list[Property]:
             return None
         return "Another last row of `weight` changed the answers of other rows."
 
+    def square_alike(f):
+        square = torch.cat([weight[:2], weight[:2]])
+        if torch.allclose(f(x, square)[..., :2], f(x, weight)[..., :2], atol=1e-4):
+            return None
+        return "The same row of `weight` answers otherwise when weight has as many rows as columns."
+
     def nothing_from_nothing(f):
         zero = torch.zeros_like(x)
         return None if not f(zero, weight).any() else "A token of zeros gets answers that are not 0."
@@ -62,6 +68,7 @@ def _up_properties(draw: Draw) -> list[Property]:
 
     return [
         tokens_apart((x, weight)),
+        Property("square-differs", "What does yours do with a weight of two equal sizes?", square_alike),
         Property("rows-mixed", "How many rows of weight has one answer to do with?", rows_apart),
         Property(
             "something-from-nothing",
@@ -143,7 +150,7 @@ def _collapse_properties(draw: Draw) -> list[Property]:
 @exercise(
     cases=_collapse_cases, mistakes=mistakes.COLLAPSE, properties=_collapse_properties,
     hints=(
-        "Which shape has the result, and in which order do [D, H] and [H, D] give it?",
+        "Which shape does the result have, and in which order do [D, H] and [H, D] give it?",
         "x @ up_weight.T @ down_weight.T must equal x @ result.T, so result.T is up_weight.T @ down_weight.T."
         " What is the transpose of a product?",
         "A transpose turns the order of a product around: (A B)ᵀ = Bᵀ Aᵀ. Here A is up_weight.T and B is "
@@ -182,14 +189,14 @@ def _ffn_cases(draw: Draw, centred: bool = False) -> list[Case]:
         Case((tensor([[1.0, -1.0]]), eye, none, eye, none), "identity weights, no biases"),
         Case((tensor([[2.0, 1.0]]), up, none, eye, none)),
         Case((tensor([[1.0, -2.0]]), eye, none, tensor([[-3.0, 1.0], [2.0, -1.0]]), none)),
-        Case((tensor([[2.0, -1.0]]), eye, tensor([1.0, -2.0]), eye, none)),
+        Case((tensor([[2.0, -1.0]]), eye, tensor([-3.0, 3.0]), eye, none)),
         Case((tensor([[3.0, -1.0]]), eye, none, eye, tensor([-5.0, 3.0]))),
         Case((tensor([[2.0, 1.0]]), up, none, down, none), "no biases"),
-        Case((tensor([[2.0, 1.0], [1.0, 3.0]]), up, none, down, none), "as many tokens as features"),
+        Case((tensor([[2.0, 1.0], [3.0, 1.0]]), up, none, down, none), "as many tokens as features"),
         Case((tensor([[1.0, -1.0]]), up, tensor([-50.0, -60.0]), down, tensor([-5.0, 3.0])), "no unit on"),
         Case((three[0], *lesson), "two units on, one on, none on"),
         Case((three[0, 0], *lesson), "one token alone"),
-        Case((three, *lesson)),
+        Case((three, *lesson), "a batch of one text"),
         Case(_away_from_the_bend(draw, (B, S, H), D), "[B, S, H]", gradients=True),
         Case((draw.normal(n, n, n), *_network(draw, n, n)), "all sizes equal"),
         Case((draw.normal(A, 2, S, H), *network), "four axes"),
@@ -249,9 +256,10 @@ def _ffn_properties(draw: Draw) -> list[Property]:
 
 
 _FFN_HINTS = (
-    "The first half is your up_project, plus a bias. What is the shape of x after it, and which of your two "
-    "results goes through ReLU?",
-    "Three steps: the first weight and its bias; F.relu; the second weight and its bias.",
+    "How many numbers does a token have after the first layer, and what becomes of the negative ones before "
+    "the second?",
+    "Three steps: the first weight and its bias, which is your up_project plus a bias; F.relu; the second "
+    "weight and its bias.",
     "hidden = F.relu(x @ up_weight.T + up_bias) is [..., D]. The second layer is the same without ReLU, with "
     "down_weight and down_bias, and hidden in place of x.",
 )
@@ -269,9 +277,9 @@ narrow_rank = Answer(
     right={"rank": 3},
     mistakes=mistakes.NARROW_RANK,
     hints=(
-        "How many numbers carry a token from the first layer to the second?",
-        "The rank is the smallest number of columns from which all columns can be mixed. Every output is "
-        "mixed from the numbers in the middle.",
+        "In *Wider, but is it more?*, four columns had rank 2. What was it that the rank could not exceed?",
+        "The rank is the smallest number of columns from which all columns can be mixed. From what is every "
+        "output mixed?",
         "torch.linalg.matrix_rank(torch.randn(8, 3) @ torch.randn(3, 8)) computes it.",
     ),
     because="Everything passes through 3 numbers, so all 8 columns are mixed from 3. A narrow middle loses "
@@ -315,7 +323,7 @@ def _biased_properties(draw: Draw) -> list[Property]:
         return "Other biases change the matrix."
 
     return [
-        Property("matrix-has-biases", "Which of the four arguments belong into the matrix?", matrix_alone),
+        Property("matrix-has-biases", "Which of the four arguments belong in the matrix?", matrix_alone),
         Property("zero-token", "What do the two layers make of a token of zeros, step by step?", zero_token),
     ]
 
@@ -343,8 +351,9 @@ def _centred_cases(draw: Draw) -> list[Case]:
     two = tensor([[1.0, 7.0], [8.0, 2.0]])
     both = draw.normal(B, S, H)
     return [
-        Case((tensor([[1.0, 7.0]]), eye, none, eye, none), "identity weights, no biases"),
-        Case((two, eye, none, eye, none)),
+        Case((two, eye, none, eye, none), "identity weights, no biases"),
+        Case((two[:1], eye, none, eye, none), "one token"),
+        Case((two[None], eye, none, eye, none), "a batch of one text"),
         Case((10 * two, eye, none, eye, none), "large tokens"),
         Case((two, square, none, eye, none)),
         Case((two, eye, none, down, none)),
@@ -375,18 +384,19 @@ def _centred_properties(draw: Draw) -> list[Property]:
 
     return [
         tokens_apart((x, *network)),
-        Property("mean-not-0", "What is the mean of a token after your first line?", has_mean_0),
-        Property("sees-shift", "What is the mean of a token after your first line?", ignores_shift),
+        Property("mean-not-0", "What is the mean of a token as it meets the first matrix?", has_mean_0),
+        Property("sees-shift", "What is the mean of a token as it meets the first matrix?", ignores_shift),
     ]
 
 
 @exercise(
     cases=_centred_cases, mistakes=mistakes.CENTRED, properties=_centred_properties,
     hints=(
-        "Over what does x.mean(0, keepdim=True) run for x [S, H]: over tokens or over features?",
+        "In which line do numbers of different tokens meet?",
         "Replace one token and see which outputs move: only its own should. Which axis holds the features of "
         "one token?",
-        "The features are the last axis, -1. LayerNorm in lesson 1 centres along the same one.",
+        "Each token needs a mean of its own: over the features, the last axis, and with keepdim=True. It is "
+        "subtracted before the first matrix.",
     ),
     given=mistakes.centred_over_tokens,
 )  # fmt: skip

@@ -102,13 +102,74 @@ def _(x, weight):
 
 @UP_PROJECT.add(
     "entry-by-entry",
-    "Row 0 is asked of token 0, row 1 of token 1: the numbers are multiplied place by place.",
+    "`x * weight` multiplies place by place: row 0 meets token 0 only, row 1 token 1.",
     "How many questions are asked of each token, and how many does yours ask?",
     "`x * weight` lines up the tokens of x with the rows of weight. Every row has to meet every token.",
-    "A matrix product meets all with all: x @ weight.T.",
+    "A matrix product lets every row meet every token, and adds up: x @ weight.T.",
+    on="as many tokens as features as detectors",
 )
 def _(x, weight):
     return (x * weight).sum(-1)
+
+
+@UP_PROJECT.also("entry-by-entry")
+def _(x, weight):
+    return x * weight
+
+
+@UP_PROJECT.add(
+    "not-summed",
+    "The products are not added up: each answer is still as many numbers as a token has features.",
+    "What are the products of [2, 1] and [1, 1], and which one number is the answer?",
+    "Your result has one axis more than it should. Over which axis are the products of one row?",
+    "Add up over the last axis: .sum(-1). A matrix product does both: x @ weight.T.",
+)
+def _(x, weight):
+    return x[..., None, :] * weight
+
+
+@UP_PROJECT.add(
+    "summed-over-rows",
+    "The products are added up over the rows of `weight`: all questions are mixed, feature by feature.",
+    "Which products belong to one question: those of one row, or those of one feature?",
+    "Your products are [..., D, H]. Which of the two axes should be gone, and which is?",
+    "Add up over the features, the last axis: .sum(-1). Or x @ weight.T, which multiplies and adds up.",
+)
+def _(x, weight):
+    return (x[..., None, :] * weight).sum(-2)
+
+
+@UP_PROJECT.add(
+    "answers-added",
+    "The answers are added up: one number for a token, not one for each detector.",
+    "How many answers does a token get from a weight of four rows?",
+    "A matrix product adds up over the features already. What does your sum run over?",
+    "Leave out the sum: x @ weight.T is [..., D].",
+)
+def _(x, weight):
+    return (x @ weight.T).sum(-1)
+
+
+@UP_PROJECT.add(
+    "residual-added",
+    "It adds x to the answers: that fits only where D is H.",
+    "In the table before this exercise, what are the answers to [2, 1], and is the token itself in them?",
+    "The residual stream adds what the FFN as a whole gives. How many features has a token after this step?",
+    "The product alone is the result, without + x.",
+)
+def _(x, weight):
+    return x + x @ weight.T
+
+
+@UP_PROJECT.add(
+    "divided-by-root",
+    "The answers are divided by the root of the number of features.",
+    "What should the row [1, 1] answer to the token [2, 1]?",
+    "By which number is every answer too small, for H = 2?",
+    "x @ weight.T, with no division.",
+)
+def _(x, weight):
+    return x @ weight.T / x.shape[-1] ** 0.5
 
 
 @UP_PROJECT.add(
@@ -214,6 +275,7 @@ def _(x, weight):
     "x is [..., H]: what does yours do with one token [H], and with a batch [B, S, H]?",
     "Look for what counts on a number of axes: a loop, x.T, torch.mm or bmm, letters in einsum.",
     "`x @ weight.T` takes x with any axes before the last. In einsum these are written as `...`.",
+    on="a batch of one text",
 )
 def _(x, weight):
     return torch.mm(x, weight.T)
@@ -282,6 +344,7 @@ def _(x, weight):
     "Which of the two matrices meets the token first, and on which side of the product does that one stand?",
     "W_down (W_up x): the one beside x works first. Which shape should the result have?",
     "[H, D] times [D, H] is [H, H]: the down-projection stands on the left.",
+    on="the weights of step 2",
 )
 def _(up_weight, down_weight):
     return up_weight @ down_weight
@@ -291,8 +354,9 @@ def _(up_weight, down_weight):
     "result-transposed",
     "This is the transpose of the one matrix.",
     "The result takes the place of a layer's weight. Is it used as `x @ result`, or as `x @ result.T`?",
-    "Unit tokens come out as rows. In a weight [out, in], what each input feature does stands in a column.",
-    "One transpose is missing at the end, or: (A B)ᵀ = Bᵀ Aᵀ.",
+    "Compare got and expected: rows and columns are exchanged. A weight [out, in] has in a column what one "
+    "feature of the input does.",
+    "There is one transpose too many or too few: transpose your result.",
 )
 def _(up_weight, down_weight):
     return up_weight.T @ down_weight.T
@@ -304,6 +368,7 @@ def _(up_weight, down_weight):
     "In x @ up_weight.T @ down_weight.T, which of the two transposes stands on the left?",
     "Yours is [D, D]. It has to be [H, H], and to be used as x @ result.T.",
     "result.T is up_weight.T @ down_weight.T. Transpose both sides, and the order turns around.",
+    on="the weights of step 2",
 )
 def _(up_weight, down_weight):
     return down_weight.T @ up_weight.T
@@ -400,6 +465,44 @@ def _(up_weight, down_weight):
 
 
 @COLLAPSE.add(
+    "last-unit-only",
+    "Only the last of the hidden units counts.",
+    "By how many ways does feature 0 of the input reach feature 0 of the output, and how many are in yours?",
+    "Look at the line inside your loop: what becomes of what the units before gave?",
+    "Add up over the units: += in place of =. Or a matrix product, which adds up by itself.",
+)
+def _(up_weight, down_weight):
+    return torch.outer(down_weight[:, -1], up_weight[-1])
+
+
+@COLLAPSE.add(
+    "identity-added",
+    "The identity is added: that is the token itself, which passes beside the two layers.",
+    "What do two layers with weights of zeros make of a token?",
+    "The residual stream adds the token outside of the FFN. What is asked for here?",
+    "The product alone, without torch.eye.",
+)
+def _(up_weight, down_weight):
+    return down_weight @ up_weight + torch.eye(len(down_weight), dtype=up_weight.dtype)
+
+
+@COLLAPSE.add(
+    "one-weight-twice",
+    "The same weight is used twice, and the other not at all.",
+    "Which of the two arguments has no effect on your result?",
+    "Read the names on both sides of your product.",
+    "down_weight on the left, up_weight on the right.",
+)
+def _(up_weight, down_weight):
+    return up_weight.T @ up_weight
+
+
+@COLLAPSE.also("one-weight-twice")
+def _(up_weight, down_weight):
+    return down_weight @ down_weight.T
+
+
+@COLLAPSE.add(
     "relu-between",
     "There is a ReLU between the two layers: then they do not collapse.",
     "What is to stand between the two layers in this exercise?",
@@ -429,6 +532,12 @@ def _(up_weight, down_weight):
 @COLLAPSE.also("two-features-only")
 def _(up_weight, down_weight):
     return (torch.eye(2).to(up_weight.dtype) @ up_weight.T @ down_weight.T).T
+
+
+@COLLAPSE.also("two-features-only")
+def _(up_weight, down_weight):
+    units = torch.eye(up_weight.shape[1], dtype=up_weight.dtype)
+    return torch.stack([down_weight @ up_weight @ units[0], down_weight @ up_weight @ units[1]], dim=1)
 
 
 @COLLAPSE.add(
@@ -480,10 +589,10 @@ def _with(activation):
 
 FEED_FORWARD.add(
     "relu-missing",
-    "Nothing bends: there is no ReLU between the two layers, so they are one matrix.",
+    "ReLU has no effect: it is missing, or its result is not kept.",
     "What happens to a negative answer between the two layers?",
-    "The formula has a max(…, 0). Where is it in your code?",
-    "F.relu around the result of the first layer, bias included.",
+    "`F.relu(hidden)` gives a new tensor, and leaves hidden as it is. What do you do with the new one?",
+    "hidden = F.relu(hidden), after the first layer with its bias and before the second.",
 )(_with(lambda hidden: hidden))
 
 
@@ -528,7 +637,7 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
 @FEED_FORWARD.add(
     "relu-before-bias",
     "ReLU comes before the first bias: the bias cannot move the place where a unit is cut off.",
-    "Is a unit with answer 2 and bias -3 on or off?",
+    "Suppose that the row of a unit gives 2, and its bias is -3. Is the unit on or off?",
     "Look at what stands inside your ReLU: is up_bias there?",
     "F.relu(x @ up_weight.T + up_bias), with the bias inside the brackets.",
 )
@@ -536,7 +645,13 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
     return (F.relu(x @ up_weight.T) + up_bias) @ down_weight.T + down_bias
 
 
-@FEED_FORWARD.also("relu-before-bias")
+@FEED_FORWARD.add(
+    "relu-before-and-after-bias",
+    "There are two ReLUs in the first layer: the one before the bias has cut off too much already.",
+    "Suppose that the row of a unit gives -1, and its bias is 3. What should the unit answer?",
+    "How many times does the formula have max(…, 0), and what stands inside?",
+    "F.relu(x @ up_weight.T + up_bias), and no ReLU around the product alone.",
+)
 def _(x, up_weight, up_bias, down_weight, down_bias):
     return F.relu(F.relu(x @ up_weight.T) + up_bias) @ down_weight.T + down_bias
 
@@ -678,7 +793,7 @@ FEED_FORWARD.also("largest-of-an-axis")(_with(lambda hidden: hidden.max(0, keepd
 @FEED_FORWARD.add(
     "up-bias-missing",
     "`up_bias` is not added: every detector is cut off along a line through 0.",
-    "Which of the arguments does not appear in your first line?",
+    "Which of the arguments has no effect in your code?",
     "What moves the place where a unit is cut off away from 0?",
     "x @ up_weight.T + up_bias, and then ReLU.",
 )
@@ -688,9 +803,9 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
 
 @FEED_FORWARD.add(
     "down-bias-missing",
-    "`down_bias` is not added: where all units are off, 0 comes out.",
-    "Which of the arguments does not appear in your last line?",
-    "What should come out when every unit is off?",
+    "`down_bias` is not added.",
+    "Which of the arguments has no effect in your code?",
+    "By how much is each feature off? What should come out when every unit is off?",
     "Add down_bias after the second matrix.",
 )
 def _(x, up_weight, up_bias, down_weight, down_bias):
@@ -731,6 +846,28 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
 
 
 @FEED_FORWARD.add(
+    "down-bias-is-up-bias",
+    "The second bias is `up_bias` again: that fits only where D is H.",
+    "Which of the arguments does not appear in your code?",
+    "Read the name of the bias in your last line. How many numbers does it have, and how many has a token?",
+    "The last line ends with + down_bias.",
+)
+def _(x, up_weight, up_bias, down_weight, down_bias):
+    return F.relu(_up(x, up_weight, up_bias)) @ down_weight.T + up_bias
+
+
+@FEED_FORWARD.add(
+    "up-bias-twice",
+    "`up_bias` is added twice: in the first layer, and once more at the end.",
+    "How often does each of the two biases stand in the formula?",
+    "Read your last line: which bias has done its work already?",
+    "Only down_bias is added at the end.",
+)
+def _(x, up_weight, up_bias, down_weight, down_bias):
+    return F.relu(_up(x, up_weight, up_bias)) @ down_weight.T + up_bias + down_bias
+
+
+@FEED_FORWARD.add(
     "down-bias-before-weight",
     "`down_bias` is added before the second matrix, and goes through it.",
     "How many features are there at the place where you add down_bias?",
@@ -761,8 +898,8 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
     "up-bias-subtracted",
     "`up_bias` is subtracted, as if it were a threshold.",
     "With which sign do the biases stand in the formula?",
-    "Does a larger up_bias make it easier or harder for a unit to be on, and in yours?",
-    "+ up_bias.",
+    "In the formula, a larger up_bias makes a unit answer more. What does it do in yours?",
+    "x @ up_weight.T + up_bias. A unit that is to be on from 2 upwards has the bias -2.",
 )
 def _(x, up_weight, up_bias, down_weight, down_bias):
     return F.relu(x @ up_weight.T - up_bias) @ down_weight.T + down_bias
@@ -860,6 +997,28 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
     return F.relu(_up(x, up_weight, up_bias)) @ up_weight.T + down_bias
 
 
+@FEED_FORWARD.also("down-is-up-again")
+def _(x, up_weight, up_bias, down_weight, down_bias):
+    return F.relu(_up(x, up_weight, up_bias)) @ up_weight.T + up_bias
+
+
+@FEED_FORWARD.add(
+    "hidden-unused",
+    "The second layer works on x: what the first layer gave is not used.",
+    "What goes into the second layer: the token, or what ReLU leaves?",
+    "You compute the hidden numbers. Where do they come in after that?",
+    "hidden @ down_weight.T + down_bias, in place of x @ ….",
+    on="no biases",
+)
+def _(x, up_weight, up_bias, down_weight, down_bias):
+    return x @ down_weight.T + down_bias
+
+
+@FEED_FORWARD.also("hidden-unused")
+def _(x, up_weight, up_bias, down_weight, down_bias):
+    return x @ down_weight + down_bias
+
+
 @FEED_FORWARD.add(
     "weight-first",
     "The weight stands left of x: `up_weight @ x` is right for one token alone.",
@@ -909,6 +1068,11 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
 )
 def _(x, up_weight, up_bias, down_weight, down_bias):
     return F.relu(_up(x, up_weight, up_bias))
+
+
+@FEED_FORWARD.also("up-only")
+def _(x, up_weight, up_bias, down_weight, down_bias):
+    return _up(x, up_weight, up_bias)
 
 
 @FEED_FORWARD.add(
@@ -966,6 +1130,7 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
     "x is [..., H]: what does yours do with one token [H], and with a batch [B, S, H]?",
     "Look for what counts on a number of axes: a loop, x.T, torch.mm or bmm, letters in einsum.",
     "`x @ up_weight.T` takes x with any axes before the last. In einsum these are written as `...`.",
+    on="a batch of one text",
 )
 def _(x, up_weight, up_bias, down_weight, down_bias):
     hidden = F.relu(torch.einsum("bsh,dh->bsd", x, up_weight) + up_bias)
@@ -1040,6 +1205,23 @@ NARROW_RANK.add(
     "How many numbers carry a token from the first layer to the second?",
     "With random weights none of the numbers in the middle is wasted. Count them.",
 )(_answer(1))
+
+NARROW_RANK.add(
+    "too-small",
+    "More gets through than that.",
+    "Follow a token: 8 numbers, then how many, then 8 again?",
+    "With random weights none of the numbers in the middle is wasted.",
+    "Every output is mixed from the numbers in the middle. Count those.",
+)(_answer(2))
+
+NARROW_RANK.add(
+    "too-large",
+    "Less gets through than that.",
+    "Follow a token: 8 numbers, then how many, then 8 again?",
+    "The second layer can only mix what the first one hands it.",
+    "Every output is mixed from the numbers in the middle. Count those.",
+)(_answer(4))
+NARROW_RANK.also("too-large")(_answer(7))
 
 
 def _one_bias(up_bias, down_weight, down_bias):
@@ -1145,6 +1327,54 @@ def _(up_weight, up_bias, down_weight, down_bias):
     return down_weight @ up_weight, down_weight @ F.relu(up_bias) + down_bias
 
 
+@COLLAPSE_WITH_BIAS.add(
+    "bias-entry-by-entry",
+    "`down_weight * up_bias` multiplies, and does not add up: the bias is a whole matrix.",
+    "How many numbers should the one bias have?",
+    "Each feature of the output gets something from all D numbers of up_bias. What brings them together?",
+    "down_weight @ up_bias multiplies and adds up, and is [H].",
+)
+def _(up_weight, up_bias, down_weight, down_bias):
+    return down_weight @ up_weight, down_weight * up_bias + down_bias
+
+
+@COLLAPSE_WITH_BIAS.also("bias-entry-by-entry")
+def _(up_weight, up_bias, down_weight, down_bias):
+    return down_weight @ up_weight, down_weight * up_bias + down_bias[:, None]
+
+
+@COLLAPSE_WITH_BIAS.also("bias-entry-by-entry")
+def _(up_weight, up_bias, down_weight, down_bias):
+    return down_weight @ up_weight, down_weight * up_bias
+
+
+def _by_unit_tokens(to_matrix, always_fp32):
+    """What comes out for the unit tokens, biases included, made into a matrix; and the bias."""
+
+    def collapse_with_bias(up_weight, up_bias, down_weight, down_bias):
+        def two_layers(x):
+            return _up(x, up_weight, up_bias) @ down_weight.T + down_bias
+
+        H, dtype = up_weight.shape[1], torch.float32 if always_fp32 else up_weight.dtype
+        bias = two_layers(torch.zeros(H, dtype=dtype))
+        return to_matrix(two_layers(torch.eye(H, dtype=dtype)), bias), bias
+
+    return collapse_with_bias
+
+
+COLLAPSE_WITH_BIAS.add(
+    "biases-in-matrix",
+    "The biases are in your matrix: each unit token carries them along.",
+    "What does a token of zeros give, and how often is that in your matrix?",
+    "Each row of `two_layers(torch.eye(H))` is what one feature does, plus what a token of zeros gives.",
+    "Subtract what the token of zeros gives, and do so before you transpose.",
+)(_by_unit_tokens(lambda rows, bias: rows.T, always_fp32=False))
+for fp32 in (False, True):
+    COLLAPSE_WITH_BIAS.also("biases-in-matrix")(_by_unit_tokens(lambda rows, bias: rows.T - bias, fp32))
+    COLLAPSE_WITH_BIAS.also("biases-in-matrix")(_by_unit_tokens(lambda rows, bias: rows, fp32))
+COLLAPSE_WITH_BIAS.also("biases-in-matrix")(_by_unit_tokens(lambda rows, bias: rows.T, always_fp32=True))
+
+
 COLLAPSE_WITH_BIAS.take(
     COLLAPSE,
     lambda collapse: (
@@ -1153,7 +1383,7 @@ COLLAPSE_WITH_BIAS.take(
             _one_bias(up_bias, down_weight, down_bias),
         )
     ),
-    without=("weights-of-the-lesson", "two-features-only", "unit-tokens-in-fp32", "left-in-fp32"),
+    without=("weights-of-the-lesson", "two-features-only"),
 )
 
 
@@ -1164,6 +1394,17 @@ def _centred_by(centre):
         return F.relu(_up(centre(x), up_weight, up_bias)) @ down_weight.T + down_bias
 
     return feed_forward
+
+
+def _standardized(unbiased, eps, inside):
+    """The network on a standardized x, with eps inside of the root or beside it."""
+
+    def standardize(x):
+        centred = x - x.mean(-1, keepdim=True)
+        variance = x.var(-1, unbiased=unbiased, keepdim=True)
+        return centred / ((variance + eps).sqrt() if inside else variance.sqrt() + eps)
+
+    return _centred_by(standardize)
 
 
 def centred_over_tokens(x, up_weight, up_bias, down_weight, down_bias):
@@ -1180,6 +1421,7 @@ CENTRED.add(
     "x.mean(axis) takes that axis away. For x [S, H], one number for each token is which shape?",
     "The features are the last axis: x.mean(-1, keepdim=True).",
 )(_centred_by(lambda x: x - x.mean(-2, keepdim=True)))
+CENTRED.also("centred-over-tokens")(_centred_by(lambda x: x - x.mean(0)))
 
 CENTRED.add(
     "axis-counted-from-left",
@@ -1221,6 +1463,10 @@ CENTRED.add(
     "Centring is subtraction only. What else does yours do?",
     "x - x.mean(-1, keepdim=True), with no norm and no division.",
 )(_centred_by(lambda x: F.layer_norm(x, (x.shape[-1],))))
+for unbiased in (True, False):
+    for eps in (0, 1e-6, 1e-5):
+        CENTRED.also("standardized")(_standardized(unbiased, eps, inside=True))
+        CENTRED.also("standardized")(_standardized(unbiased, eps, inside=False))
 
 CENTRED.add(
     "mean-added",

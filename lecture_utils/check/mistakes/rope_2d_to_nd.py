@@ -1482,17 +1482,25 @@ def _partner_joined(x):
 
 APPLY_ROPE.add(
     "partner-from-another-axis",
-    "The halves are cut or joined along another axis than that of the features: texts, heads or tokens.",
+    "The halves are cut along another axis than that of the features: texts, heads or tokens.",
     "Which number is the partner of the first feature of each vector, and where does yours come from?",
     "Look into your rotate_half: which axis do `chunk`, `cat` and `x[:h]` work on if you do not say?",
     "dim=-1, in chunk and in cat of rotate_half; check.rotate_half says when it is right.",
     on="two texts",
 )(_both(lambda x, cos, sin: x * cos + _partner_along(0)(x) * sin))
 
-for _make in (_partner_along(1), _partner_along(2), _partner_of_rows, _partner_of_slices, _partner_joined):
+for _make in (_partner_along(1), _partner_along(2), _partner_of_rows, _partner_of_slices):
     APPLY_ROPE.also("partner-from-another-axis")(
         _both(lambda x, cos, sin, make=_make: x * cos + make(x) * sin)
     )
+
+APPLY_ROPE.add(
+    "halves-joined-on-another-axis",
+    "The features are cut in two, and the partners are joined on another axis.",
+    "What is the shape of rotate_half(q), and what is that of q?",
+    "Look into your rotate_half: which axis does `cat` work on if you do not say?",
+    "torch.cat((-b, a), dim=-1) in rotate_half; check.rotate_half says when it is right.",
+)(_both(lambda x, cos, sin: x * cos + _partner_joined(x) * sin))
 
 
 @APPLY_ROPE.add(
@@ -1902,7 +1910,7 @@ def _(weight, n_heads):
     "The first axis of a split runs slowest: its entry 0 is a block of rows, from row 0 on. A head is such a "
     "block.",
     "weight.unflatten(0, (n_heads, -1, 2)): heads, pairs, members.",
-    on="two heads of four",
+    on="two heads of six",
 )
 def _(weight, n_heads):
     return weight.unflatten(0, (-1, n_heads, 2)).transpose(1, 2).flatten(0, 2)

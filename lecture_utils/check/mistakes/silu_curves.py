@@ -309,6 +309,38 @@ def _(x):
 
 
 @SILU.add(
+    "cut-off-below-0",
+    "Left of 0 everything is cut off: the dip is lost.",
+    "What should come out for −1?",
+    "SiLU has no sides: one formula holds left and right of 0.",
+    "x · σ(x) everywhere, without where, relu or clamp.",
+)
+@_rounded_once
+def _(x):
+    return torch.where(x > 0, x * torch.sigmoid(x), 0)
+
+
+_both(SILU, "cut-off-below-0", lambda x: torch.relu(F.silu(x)))
+_both(SILU, "cut-off-below-0", lambda x: torch.relu(x) * torch.sigmoid(x))
+
+
+@SILU.add(
+    "switch-sees-size",
+    "The switch sees |x|: it never closes, and lets −1000 pass as it lets 1000 pass.",
+    "A number times its own switch: which x does the switch see?",
+    "Compare your switch at −2 and at 2. What should the two sum to?",
+    "exp(−|x|) needs a second form for the left side, small / (1 + small); torch.sigmoid(x) needs neither.",
+)
+@_rounded_once
+def _(x):
+    return x / (1 + torch.exp(-x.abs()))
+
+
+SILU.also("switch-sees-size")(lambda x: x / (1 + torch.exp(-x.abs())))
+_both(SILU, "switch-sees-size", lambda x: x * torch.sigmoid(x.abs()))
+
+
+@SILU.add(
     "leaky-relu",
     "This is leaky ReLU: two straight lines with a corner at 0.",
     "What should come out for 1: is it 1?",
@@ -400,21 +432,23 @@ SILU.also("softmax-for-sigmoid")(lambda x: x * torch.softmax(x, 0))
     "Which of your lines needs a single number?",
     "`if x > 0` and math.exp cannot look at each entry of a tensor.",
     "torch.where(condition, a, b) in place of `if`, and torch.exp in place of math.exp.",
+    on="1 and -1",
 )
 @_rounded_once
 def _(x):
     return x / (1 + torch.exp(-x)) if x >= 0 else x * torch.exp(x) / (1 + torch.exp(x))
 
 
-@SILU.also("one-number-only")
-@_rounded_once
-def _(x):
-    return x / (1 + math.exp(-x.item()))
-
-
-@SILU.also("one-number-only")
-def _(x):
-    return x / (1 + math.exp(-x.item()))
+SILU.also("one-number-only")(
+    lambda x: x / (1 + torch.exp(-x)) if x >= 0 else x * torch.exp(x) / (1 + torch.exp(x))
+)
+SILU.also("one-number-only")(
+    lambda x: x * (1 / (1 + torch.exp(-x)) if x >= 0 else torch.exp(x) / (1 + torch.exp(x)))
+)
+_both(SILU, "one-number-only", lambda x: x * torch.sigmoid(x) if x != 0 else x)
+_both(SILU, "one-number-only", lambda x: x / (1 + math.exp(-x.item())))
+_both(SILU, "one-number-only", lambda x: x * (1 / (1 + math.exp(-x))))
+_both(SILU, "one-number-only", lambda x: torch.as_tensor(x.item() / (1 + math.exp(-x))).to(x))
 
 
 # silu: the right function, with less care.
@@ -427,6 +461,7 @@ def _(x):
     "fp16 ends at 65504. In which dtype does each step work, and does an exp see a large positive number?",
     "Go up to at least fp32 first, and use torch.sigmoid there: it never takes exp of a large positive "
     "number.",
+    on="-12 in fp16",
 )
 def _(x):
     return x / (1 + torch.exp(-x))
@@ -439,10 +474,9 @@ def _(x):
 
 @SILU.add(
     "slope-nan",
-    "Every value is right, but far on the left the slope is nan.",
+    "Every value is right, but far on the left the slope is NaN.",
     "exp of which number is infinite in fp32? What does autograd multiply there?",
-    "Infinity times 0 is nan. So exp must not see a large positive number, not even in a branch that is not "
-    "chosen.",
+    "Infinity times 0 is NaN. So exp must not see a large positive number. How does Build see to that?",
     "torch.sigmoid is stable. By hand: the exp of torch.where(z >= 0, -z, z), used in both branches.",
 )
 @_rounded_once
@@ -467,42 +501,124 @@ def _(x):
 
 
 @SILU.add(
+    "rounded-twice",
+    "In 16 bits it rounds more than once: after the switch, and again after the product.",
+    "How often does a 16-bit result get rounded in your function?",
+    "In bf16, sigmoid and product each round what they return. Which dtype would keep the digits in between?",
+    "z = x.to(torch.promote_types(x.dtype, torch.float32)) first, and .to(x.dtype) last.",
+    on="three numbers in bf16",
+)
+def _(x):
+    return x * torch.sigmoid(x)
+
+
+@SILU.also("rounded-twice")
+def _(x):
+    small = torch.exp(torch.where(x >= 0, -x, x))
+    return x * torch.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+@SILU.also("rounded-twice")
+def _(x):
+    small = torch.exp(-x.abs())
+    return torch.where(x >= 0, x / (1 + small), x * small / (1 + small))
+
+
+@SILU.also("rounded-twice")
+def _(x):
+    return x * torch.exp(F.logsigmoid(x))
+
+
+@SILU.also("rounded-twice")
+def _(x):
+    return torch.stack([row * torch.sigmoid(row) for row in x])  # and raises without axes
+
+
+@SILU.add(
     "where-on-both-branches",
-    "The values are right; the slope is nan far from 0, since torch.where computes both branches.",
+    "The values are right; the slope is NaN far from 0, since torch.where computes both branches.",
     "torch.where computes both of its branches. What is exp in the one that is not chosen?",
-    "On the way back the other branch gets the gradient 0, and 0 times infinity is nan.",
+    "On the way back the other branch gets the gradient 0, and 0 times infinity is NaN.",
     "Make the argument of exp harmless first: small = exp(where(z >= 0, -z, z)), for both branches.",
+    on="-200",
 )
 @_rounded_once
 def _(x):
     return x * torch.where(x >= 0, 1 / (1 + torch.exp(-x)), torch.exp(x) / (1 + torch.exp(x)))
 
 
-@SILU.also("where-on-both-branches")
+SILU.also("where-on-both-branches")(
+    lambda x: x * torch.where(x >= 0, 1 / (1 + torch.exp(-x)), torch.exp(x) / (1 + torch.exp(x)))
+)
+_both(
+    SILU, "where-on-both-branches",
+    lambda x: torch.where(x >= 0, x / (1 + torch.exp(-x)), x * torch.exp(x) / (1 + torch.exp(x))),
+)  # fmt: skip
+
+
+@SILU.add(
+    "one-branch-for-all",
+    "One branch is chosen for the whole tensor: large numbers of both signs have to share it.",
+    "How many decisions does your function make for a tensor of two numbers?",
+    "mean, sum, all and any make one number of many. Which form does each entry need?",
+    "torch.where decides entry by entry; torch.sigmoid needs no decision.",
+    on="both signs",
+)
 @_rounded_once
 def _(x):
-    return torch.where(x >= 0, x / (1 + torch.exp(-x)), x * torch.exp(x) / (1 + torch.exp(x)))
+    return x / (1 + torch.exp(-x)) if x.mean() >= 0 else x * torch.exp(x) / (1 + torch.exp(x))
+
+
+def _one_branch(decide):
+    return lambda x: x * (1 / (1 + torch.exp(-x)) if decide(x) else torch.exp(x) / (1 + torch.exp(x)))
+
+
+for _decide in (
+    lambda x: x.mean() >= 0,
+    lambda x: (x >= 0).all(),
+    lambda x: x.flatten()[0] >= 0,
+):
+    _both(SILU, "one-branch-for-all", _one_branch(_decide))
+
+
+@SILU.add(
+    "clamped",
+    "Something is clamped: beyond the limit the numbers are those of the limit, not those of x.",
+    "What should come out at −30 and at 1000?",
+    "The clamp keeps exp finite, and takes digits or x itself with it. Does torch.sigmoid need one?",
+    "No clamp: torch.sigmoid(z) is stable for every z. By hand, exp sees where(z >= 0, -z, z).",
+)
+@_rounded_once
+def _(x):
+    x = x.clamp(-20, 20)
+    return x / (1 + torch.exp(-x))
+
+
+for _limit in (5, 10, 15, 20, 30, 50, 60, 80, 88, 100):
+    _both(SILU, "clamped", lambda x, a=_limit: F.silu(x.clamp(-a, a)))
+    SILU.also("clamped")(_rounded_once(lambda x, a=_limit: x.clamp(-a, a) / (1 + torch.exp(-x.clamp(-a, a)))))
+for _limit in (5, 10, 15, 20):
+    SILU.also("clamped")(_rounded_once(lambda x, a=_limit: F.silu(x.clamp(min=-a))))
+    SILU.also("clamped")(_rounded_once(lambda x, a=_limit: x * torch.sigmoid(x.clamp(-a, a))))
+    SILU.also("clamped")(_rounded_once(lambda x, a=_limit: x * torch.sigmoid(x.clamp(min=-a))))
 
 
 @SILU.add(
     "exp-over-exp",
     "exp(x) stands above and below: far on the right infinity is divided by infinity.",
     "What are the numerator and the denominator of your switch at 1000?",
-    "Infinity divided by infinity is nan. Your form is good where x is negative.",
+    "Infinity divided by infinity is NaN. Your form is good where x is negative.",
     "For x ≥ 0 use 1 / (1 + exp(−x)), or let torch.sigmoid choose.",
+    on="1000",
 )
 @_rounded_once
 def _(x):
     return x * torch.exp(x) / (1 + torch.exp(x))
 
 
-@SILU.also("exp-over-exp")
-@_rounded_once
-def _(x):
-    return x * (torch.exp(x) / (1 + torch.exp(x)))
-
-
-_both(SILU, "exp-over-exp", lambda x: x * (torch.exp(x) / (torch.exp(x) + 1)))
+SILU.also("exp-over-exp")(lambda x: x * torch.exp(x) / (1 + torch.exp(x)))
+_both(SILU, "exp-over-exp", lambda x: x * (torch.exp(x) / (1 + torch.exp(x))))
+_both(SILU, "exp-over-exp", lambda x: x * torch.exp(x) * (1 / (1 + torch.exp(x))))
 
 
 @SILU.add(
@@ -512,39 +628,17 @@ _both(SILU, "exp-over-exp", lambda x: x * (torch.exp(x) / (torch.exp(x) + 1)))
     "At −16, which two numbers does your function subtract, and how many digits do they share?",
     "In fp32, 1 − σ(16) is twice the smallest step that numbers just below 1 have. Likewise 1 + tanh(−8).",
     "Compute σ(x) directly, not as 1 − σ(−x) or from a tanh.",
+    on="far left",
 )
 @_rounded_once
 def _(x):
     return x * (1 - torch.sigmoid(-x))
 
 
-@SILU.also("digits-lost")
-@_rounded_once
-def _(x):
-    return 0.5 * x * (1 + torch.tanh(0.5 * x))
-
-
-@SILU.also("digits-lost")
-@_rounded_once
-def _(x):
-    return x - x * torch.sigmoid(-x)
-
-
-@SILU.also("digits-lost")
-@_rounded_once
-def _(x):
-    return x - x / (1 + torch.exp(x))
-
-
-@SILU.add(
-    "rounded-twice",
-    "In 16 bits it rounds twice: once after the sigmoid, once after the product.",
-    "How often does a 16-bit result get rounded in your function?",
-    "In bf16, sigmoid and product each round what they return. Which dtype would keep the digits in between?",
-    "z = x.to(torch.promote_types(x.dtype, torch.float32)) first, and .to(x.dtype) last.",
-)
-def _(x):
-    return x * torch.sigmoid(x)
+SILU.also("digits-lost")(lambda x: x * (1 - torch.sigmoid(-x)))
+_both(SILU, "digits-lost", lambda x: 0.5 * x * (1 + torch.tanh(0.5 * x)))
+_both(SILU, "digits-lost", lambda x: x - x * torch.sigmoid(-x))
+_both(SILU, "digits-lost", lambda x: x - x / (1 + torch.exp(x)))
 
 
 @SILU.add(
@@ -566,6 +660,22 @@ def _(x):
 @SILU.also("left-in-fp32")
 def _(x):
     return x * torch.sigmoid(x.float())
+
+
+@SILU.add(
+    "brackets-end-early",
+    "Only the switch goes back to the dtype of x: the product is still in fp32.",
+    "Where do your brackets end?",
+    "`.to(…)` turns what stands right before it. Is that the product, or one of its factors?",
+    "(z * torch.sigmoid(z)).to(x.dtype): brackets around the product.",
+)
+def _(x):
+    return _wide(x) * torch.sigmoid(_wide(x)).to(x.dtype)
+
+
+@SILU.also("brackets-end-early")
+def _(x):
+    return x.float() * torch.sigmoid(x.float()).to(x.dtype)
 
 
 @SILU.add(
@@ -742,8 +852,8 @@ SILU_GRAD.also("x-missing")(lambda x: torch.sigmoid(x) * (1 + (1 - torch.sigmoid
     "switch-missing",
     "The second term is x · (1 − σ(x)), without the switch itself: brackets, or a factor, are lost.",
     "What is the slope of the sigmoid, and how many factors does it have?",
-    "In s * (1 + z * (1 - s)) the first s multiplies both terms. Does it in yours?",
-    "σ(x) + x · σ(x) · (1 − σ(x)).",
+    "Far on the left the slope fades to 0. Does your second term?",
+    "In s * (1 + z * (1 - s)) the first s multiplies both terms.",
 )
 @_rounded_once
 def _(x):
@@ -752,6 +862,163 @@ def _(x):
 
 
 SILU_GRAD.also("switch-missing")(lambda x: torch.sigmoid(x) + x * (1 - torch.sigmoid(x)))
+
+
+@SILU_GRAD.add(
+    "brackets-moved",
+    "It computes σ(x) · (1 + x) · (1 − σ(x)): the first term is multiplied by 1 − σ(x) as well.",
+    "At 0 the slope is ½. Which of your factors makes it smaller there?",
+    "Two terms, and 1 − σ(x) belongs to one of them. To which do your brackets give it?",
+    "s * (1 + z * (1 - s)): the bracket around 1 + … closes last.",
+)
+@_rounded_once
+def _(x):
+    s = torch.sigmoid(x)
+    return s * (1 + x) * (1 - s)
+
+
+SILU_GRAD.also("brackets-moved")(lambda x: torch.sigmoid(x) * (1 + x) * (1 - torch.sigmoid(x)))
+
+
+@SILU_GRAD.add(
+    "brackets-lost",
+    "Brackets are lost: in x · 1 − σ(x) Python multiplies x by 1, and then subtracts σ(x).",
+    "What does Python do first in `a * b - c`?",
+    "How open the switch is stands in two places. In which of them should a whole difference be a factor?",
+    "z * (1 - s), with brackets around 1 - s.",
+)
+@_rounded_once
+def _(x):
+    s = torch.sigmoid(x)
+    return s * (1 + x * 1 - s)
+
+
+SILU_GRAD.also("brackets-lost")(lambda x: torch.sigmoid(x) * (1 + x - torch.sigmoid(x)))
+
+
+@SILU_GRAD.add(
+    "silu-for-switch",
+    "silu(x) stands where the switch σ(x) should, in every place.",
+    "How open is the switch at 0, and what does your `s` give there?",
+    "The formula of the slope is made of σ(x) and x. Where does silu come in?",
+    "s = torch.sigmoid(z), not F.silu(z).",
+)
+@_rounded_once
+def _(x):
+    s = F.silu(x)
+    return s * (1 + x * (1 - s))
+
+
+SILU_GRAD.also("silu-for-switch")(lambda x: F.silu(x) * (1 + x * (1 - F.silu(x))))
+_both(SILU_GRAD, "silu-for-switch", lambda x: F.silu(x) + x * F.silu(x) * (1 - F.silu(x)))
+
+
+@SILU_GRAD.add(
+    "switch-for-number",
+    "σ(x) stands where x should: the second term is σ(x) · σ(x) · (1 − σ(x)).",
+    "The second term is 0 at x = 0. Is yours?",
+    "Is the x of your last line still the one that came in?",
+    "Give the switch a name of its own, s = torch.sigmoid(z), and keep z.",
+)
+@_rounded_once
+def _(x):
+    s = torch.sigmoid(x)
+    return s * (1 + s * (1 - s))
+
+
+@SILU_GRAD.also("switch-for-number")
+def _(x):
+    s = torch.sigmoid(x)
+    return s * (1 + s * (1 - s))
+
+
+@SILU_GRAD.add(
+    "switch-sees-size",
+    "The switch sees |x|: it never closes on the left.",
+    "What should the switches of −2 and 2 sum to?",
+    "exp(−|x|) is right for one side only. What is the switch on the other?",
+    "s = torch.sigmoid(z). By hand: small / (1 + small) where z is negative.",
+)
+@_rounded_once
+def _(x):
+    s = 1 / (1 + torch.exp(-x.abs()))
+    return s * (1 + x * (1 - s))
+
+
+@SILU_GRAD.add(
+    "slope-clamped",
+    "The slope is clamped: SiLU's is above 1 on a stretch, and below 0 on another.",
+    "What did your prediction say about the largest slope, and what did the computation say?",
+    "SiLU falls on its way down into the dip. Which sign has a slope there?",
+    "No clamp and no relu around the formula.",
+)
+@_rounded_once
+def _(x):
+    s = torch.sigmoid(x)
+    return (s * (1 + x * (1 - s))).clamp(0, 1)
+
+
+@SILU_GRAD.also("slope-clamped")
+@_rounded_once
+def _(x):
+    s = torch.sigmoid(x)
+    return (s * (1 + x * (1 - s))).clamp(min=0)
+
+
+@SILU_GRAD.also("slope-clamped")
+@_rounded_once
+def _(x):
+    s = torch.sigmoid(x)
+    return (s * (1 + x * (1 - s))).clamp(max=1)
+
+
+def _slope_of(x, s):
+    return s * (1 + x * (1 - s))
+
+
+@SILU_GRAD.add(
+    "clamped",
+    "x is clamped: beyond the limit the slope is that at the limit.",
+    "How large should the slope be at −30?",
+    "The clamp keeps exp finite, and takes x with it. Does torch.sigmoid need one?",
+    "No clamp: torch.sigmoid(z) is stable for every z.",
+)
+@_rounded_once
+def _(x):
+    x = x.clamp(min=-10)
+    u = torch.exp(-x)
+    return (1 + u + x * u) / (1 + u) ** 2
+
+
+for _limit in (5, 10, 15, 20):
+    for _high in (_limit, None):
+        SILU_GRAD.also("clamped")(
+            _rounded_once(
+                lambda x, a=_limit, b=_high: _slope_of(x.clamp(-a, b), torch.sigmoid(x.clamp(-a, b)))
+            )
+        )
+        SILU_GRAD.also("clamped")(
+            _rounded_once(lambda x, a=_limit, b=_high: _slope_of(x, torch.sigmoid(x.clamp(-a, b))))
+        )
+
+
+@SILU_GRAD.add(
+    "digits-lost",
+    "Far on the left the result is the difference of two numbers that are almost equal: what is left is "
+    "rounding.",
+    "At −16, which two numbers does your function subtract, and how many digits do they share?",
+    "fp32 has seven digits. How many of them are left after 1 − 0.9999999?",
+    "s = torch.sigmoid(z) and s * (1 + z * (1 - s)), the same on both sides.",
+)
+@_rounded_once
+def _(x):
+    right = _slope_of(x.abs(), torch.sigmoid(x.abs()))
+    return torch.where(x >= 0, right, 1 - right)
+
+
+_both(SILU_GRAD, "digits-lost", lambda x: _slope_of(x, 1 - torch.sigmoid(-x)))
+_both(SILU_GRAD, "digits-lost", lambda x: _slope_of(x, 0.5 * (1 + torch.tanh(0.5 * x))))
+_both(SILU_GRAD, "digits-lost", lambda x: 1 - _slope_of(-x, torch.sigmoid(-x)))
 
 
 @SILU_GRAD.add(
@@ -922,10 +1189,11 @@ def _(x):
 
 @SILU_GRAD.add(
     "infinity-over-infinity",
-    "An exp grows without end: far from 0 infinity meets infinity, or 0, and nan comes back.",
+    "An exp grows without end: far from 0 infinity meets infinity, or 0, and NaN comes back.",
     "Does an exp see a large positive number?",
     "exp(100) is infinite in fp32. What stands above and below your fraction there?",
     "Write the slope with s = torch.sigmoid(z) alone: s * (1 + z * (1 - s)).",
+    on="far from 0",
 )
 @_rounded_once
 def _(x):
@@ -933,31 +1201,23 @@ def _(x):
     return (1 + u + x * u) / (1 + u) ** 2
 
 
-@SILU_GRAD.also("infinity-over-infinity")
-@_rounded_once
-def _(x):
+def _slope_from_exps(x):
     u = torch.exp(-x)
     return 1 / (1 + u) + x * u / (1 + u) ** 2
 
 
-@SILU_GRAD.also("infinity-over-infinity")
-@_rounded_once
-def _(x):
+def _slope_from_growing_exp(x):
     u = torch.exp(x)
     return u * (1 + x + u) / (1 + u) ** 2
 
 
-@SILU_GRAD.also("infinity-over-infinity")
-@_rounded_once
-def _(x):
-    s = torch.exp(x) / (1 + torch.exp(x))
-    return s * (1 + x * (1 - s))
-
-
-@SILU_GRAD.also("infinity-over-infinity")
-@_rounded_once
-def _(x):
-    return _slope(lambda z: z / (1 + torch.exp(-z)))(x)
+SILU_GRAD.also("infinity-over-infinity")(
+    lambda x: (1 + torch.exp(-x) + x * torch.exp(-x)) / (1 + torch.exp(-x)) ** 2
+)
+_both(SILU_GRAD, "infinity-over-infinity", _slope_from_exps)
+_both(SILU_GRAD, "infinity-over-infinity", _slope_from_growing_exp)
+_both(SILU_GRAD, "infinity-over-infinity", lambda x: _slope_of(x, torch.exp(x) / (1 + torch.exp(x))))
+_both(SILU_GRAD, "infinity-over-infinity", _slope(lambda z: z / (1 + torch.exp(-z))))
 
 
 @SILU_GRAD.add(
@@ -1005,8 +1265,8 @@ def _(x):
 @SILU_GRAD.add(
     "left-in-fp32",
     "The output stays in fp32, whatever came in.",
-    "Which dtype does the gradient that is multiplied by this slope have?",
-    "The way up to fp32 needs a way back. What was the dtype of x?",
+    "What was the dtype of x?",
+    "The way up to fp32 needs a way back, at the very end.",
     ".to(x.dtype) around the whole formula.",
 )
 def _(x):
@@ -1018,6 +1278,24 @@ def _(x):
 def _(x):
     z, s = x.float(), torch.sigmoid(x.float())
     return s * (1 + z * (1 - s))
+
+
+@SILU_GRAD.add(
+    "brackets-end-early",
+    "Only the second factor goes back to the dtype of x: the product is still in fp32.",
+    "Where do your brackets end?",
+    "`.to(…)` turns what stands right before it. Is that the whole product, or one of its factors?",
+    "(s * (1 + z * (1 - s))).to(x.dtype): brackets around the product.",
+)
+def _(x):
+    z, s = _wide(x), torch.sigmoid(_wide(x))
+    return s * (1 + z * (1 - s)).to(x.dtype)
+
+
+@SILU_GRAD.also("brackets-end-early")
+def _(x):
+    z, s = _wide(x), torch.sigmoid(_wide(x))
+    return s + (z * s * (1 - s)).to(x.dtype)
 
 
 @SILU_GRAD.add(
@@ -1043,8 +1321,76 @@ def _(x):
 
 
 def where_on_both_branches(x):
-    """As it is given: its slope is nan far from 0."""
+    """As it is given: its slope is NaN far from 0."""
     return torch.where(x >= 0, 1 / (1 + torch.exp(-x)), torch.exp(x) / (1 + torch.exp(x)))
+
+
+_MORE_SMALL = "small = torch.exp(torch.where(x >= 0, -x, x)), and then both branches, written with small."
+
+REPAIR_SIGMOID.add(
+    "slope-still-nan",
+    "The values are right, as they were before. The slope is still NaN far from 0.",
+    "What does your change repair: a value, or what the way back meets? Which of the two was wrong?",
+    "Both branches are computed, and both get a gradient: the one that was not chosen gets 0. What is 0 "
+    "times the slope of its exp? nan_to_num, or another condition, come too late for that.",
+    _MORE_SMALL,
+    on="-200",
+)(where_on_both_branches)
+
+
+@REPAIR_SIGMOID.also("slope-still-nan")
+def _(x):
+    return torch.nan_to_num(where_on_both_branches(x))
+
+
+@REPAIR_SIGMOID.also("slope-still-nan")
+def _(x):
+    return torch.where(x > -50, 1 / (1 + torch.exp(-x)), torch.exp(x) / (1 + torch.exp(x)))
+
+
+@REPAIR_SIGMOID.also("slope-still-nan")
+def _(x):
+    return torch.where(x >= 0, 1 / (1 + torch.exp(-x)), 1 - 1 / (1 + torch.exp(x)))
+
+
+@REPAIR_SIGMOID.also("slope-still-nan")
+def _(x):
+    return where_on_both_branches(x.double()).to(x.dtype)  # later, but the same
+
+
+@REPAIR_SIGMOID.add(
+    "nan-on-both-sides",
+    "At 200 the value itself is NaN, and at −200 the slope: the form that overflows takes part.",
+    "At 200, which of your lines computes exp(200), and what becomes of what it gives?",
+    "A condition that is turned around chooses the form that overflows. A mask multiplies it by 0: what is "
+    "0 times NaN?",
+    _MORE_SMALL,
+    on="200",
+)
+def _(x):
+    return torch.where(x < 0, 1 / (1 + torch.exp(-x)), torch.exp(x) / (1 + torch.exp(x)))
+
+
+@REPAIR_SIGMOID.also("nan-on-both-sides")
+def _(x):
+    right, left = 1 / (1 + torch.exp(-x)), torch.exp(x) / (1 + torch.exp(x))
+    return (x >= 0) * right + (x < 0) * left
+
+
+@REPAIR_SIGMOID.add(
+    "branch-detached",
+    "One branch is cut from the gradient: where it is chosen, the slope is 0.",
+    "Which slope should the sigmoid have at 1 and at −1?",
+    "detach takes a whole branch out of the way back, also where it is the one that counts.",
+    _MORE_SMALL,
+)
+def _(x):
+    return torch.where(x >= 0, 1 / (1 + torch.exp(-x)), (torch.exp(x) / (1 + torch.exp(x))).detach())
+
+
+@REPAIR_SIGMOID.also("branch-detached")
+def _(x):
+    return torch.where(x >= 0, (1 / (1 + torch.exp(-x))).detach(), torch.exp(x) / (1 + torch.exp(x)))
 
 
 @REPAIR_SIGMOID.add(
@@ -1062,11 +1408,11 @@ def _(x):
 
 @REPAIR_SIGMOID.add(
     "nan-on-the-left",
-    "Only the first branch is left: at −100 its exp is infinite, and the slope is nan as before.",
-    "What is exp(−x) at −100, and what does autograd multiply it by?",
-    "On the left the other form is harmless. How can each side have its own, and exp still see no large "
-    "number?",
-    "small = torch.exp(torch.where(x >= 0, -x, x)), and then both branches, written with small.",
+    "At −200 the form 1 / (1 + exp(−x)) still takes exp(200): infinite, and the slope is NaN as before.",
+    "What is exp(−x) at −200, and what does autograd multiply it by, chosen or not?",
+    "The other form is harmless there. How can exp see no large number on either side?",
+    _MORE_SMALL,
+    on="-200",
 )
 def _(x):
     return 1 / (1 + torch.exp(-x))
@@ -1080,11 +1426,11 @@ def _(x):
 
 @REPAIR_SIGMOID.add(
     "nan-on-the-right",
-    "The second branch takes exp of a large positive number: far on the right nan comes back.",
-    "What is exp(x) / (1 + exp(x)) at 100 in fp32?",
-    "On the right the other form is harmless. How can each side have its own, and exp still see no large "
-    "number?",
-    "small = torch.exp(torch.where(x >= 0, -x, x)), and then both branches, written with small.",
+    "At 200 the form exp(x) / (1 + exp(x)) takes exp(200): infinite, and NaN comes back.",
+    "What is exp(x) / (1 + exp(x)) at 200 in fp32, and what does autograd multiply it by, chosen or not?",
+    "The other form is harmless there. How can exp see no large number on either side?",
+    _MORE_SMALL,
+    on="200",
 )
 def _(x):
     return torch.exp(x) / (1 + torch.exp(x))
@@ -1100,7 +1446,7 @@ def _(x):
     "clamped",
     "x is clamped to a short interval: beyond it the curve is flat, above 0 and below 1.",
     "What does your function give at −30, and what is exp(−30)?",
-    "The nan is gone, but so are the values beyond the limits. From where on is exp infinite in fp32?",
+    "The NaN is gone, but so are the values beyond the limits. From where on is exp infinite in fp32?",
     "Do not clamp x: let exp see where(x >= 0, -x, x), which is never above 0.",
 )
 def _(x):
@@ -1108,20 +1454,64 @@ def _(x):
     return 1 / (1 + torch.exp(-x))
 
 
-for _limit in (10, 15, 20):
+for _limit in (5, 10, 15, 20, 25):
+    REPAIR_SIGMOID.also("clamped")(lambda x, a=_limit: 1 / (1 + torch.exp(-x.clamp(min=-a))))
     REPAIR_SIGMOID.also("clamped")(lambda x, a=_limit: 1 / (1 + torch.exp(-x.clamp(-a, a))))
     REPAIR_SIGMOID.also("clamped")(lambda x, a=_limit: where_on_both_branches(x.clamp(-a, a)))
 
 
 @REPAIR_SIGMOID.add(
     "branches-exchanged",
-    "The two branches are exchanged: it falls from 1 to 0.",
+    "It falls from 1 to 0: the two branches are exchanged, or the sign in exp is.",
     "Should a switch be open or closed for a large positive x?",
     "Where x ≥ 0, small is exp(−x). Which of the two forms is 1 / (1 + exp(−x))?",
     "1 / (1 + small) where x >= 0, small / (1 + small) elsewhere.",
 )
 def _(x):
     return torch.sigmoid(-x)
+
+
+@REPAIR_SIGMOID.also("branches-exchanged")
+def _(x):
+    grown = torch.exp(torch.where(x >= 0, x, -x))
+    return torch.where(x >= 0, 1 / (1 + grown), grown / (1 + grown))
+
+
+@REPAIR_SIGMOID.add(
+    "half-on-one-side",
+    "One side gives ½ everywhere: exp sees the harmless number there, not x.",
+    "What does exp see at −1, and what at 1?",
+    "A number that is harmless belongs into the branch that is not chosen. The chosen one needs x.",
+    _MORE_SMALL,
+)
+def _(x):
+    z = torch.where(x >= 0, x, 0)
+    return torch.where(x >= 0, 1 / (1 + torch.exp(-z)), torch.exp(z) / (1 + torch.exp(z)))
+
+
+REPAIR_SIGMOID.also("half-on-one-side")(lambda x: where_on_both_branches(x.clamp(min=0)))
+REPAIR_SIGMOID.also("half-on-one-side")(lambda x: where_on_both_branches(x.clamp(max=0)))
+REPAIR_SIGMOID.also("half-on-one-side")(lambda x: where_on_both_branches(torch.where(x >= 0, 0, x)))
+
+
+@REPAIR_SIGMOID.add(
+    "digits-lost",
+    "Far on the left the result is the difference of two numbers that are almost equal: 0 is left of it.",
+    "At −30, which two numbers does your function subtract or add, and how many digits do they share?",
+    "fp32 has seven digits. Which of the two forms needs no difference where x is negative?",
+    "small / (1 + small), with small = exp(x) where x is negative.",
+)
+def _(x):
+    return 0.5 * (1 + torch.tanh(x / 2))
+
+
+@REPAIR_SIGMOID.also("digits-lost")
+def _(x):
+    small = torch.exp(torch.where(x >= 0, -x, x))
+    return torch.where(x >= 0, 1 / (1 + small), 1 - 1 / (1 + small))
+
+
+REPAIR_SIGMOID.also("digits-lost")(lambda x: 1 - torch.sigmoid(-x))
 
 
 @REPAIR_SIGMOID.add(
@@ -1286,16 +1676,28 @@ def _():
 
 
 @RESIDUAL_GRADIENT.add(
-    "small-axis-read",
-    "One curve too few, or one too many: a million is 1e6 on the log scale.",
-    "Which numbers belong to the curves that you counted?",
+    "one-too-few-exploded",
+    "No gradient vanishes: right. But more than one has exploded.",
+    "A million is 1e6 on the log scale. Which lines of the two panels end above it?",
     "Print measured[label, name][-1, 0] for each label and name, and compare with 1e6.",
-    "ReLU and SiLU are at a few million with gain √2; tanh is near a hundred.",
+    "Two of the four curves grow in proportion to their input: with gain √2 they pass a million.",
 )
 def _():
     return _counts(0, 1)()
 
 
-@RESIDUAL_GRADIENT.also("small-axis-read")
+@RESIDUAL_GRADIENT.add(
+    "too-many-exploded",
+    "No gradient vanishes: right. But not so many have exploded: some have only grown.",
+    "A million is 1e6 on the log scale. Do all the lines that you counted end above it?",
+    "Print measured[label, name][-1, 0] for each label and name, and compare with 1e6.",
+    "A curve that is bounded adds a bounded number to the stream. Only the other curves pass a million, and "
+    "only with gain √2.",
+)
 def _():
     return _counts(0, 3)()
+
+
+@RESIDUAL_GRADIENT.also("too-many-exploded")
+def _():
+    return _counts(0, 8)()
