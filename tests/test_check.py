@@ -265,6 +265,16 @@ def test_the_global_random_states_and_defaults_are_left_alone():
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_gradients_are_checked_also_where_they_are_switched_off(mode):
+    with mode():
+        assert (
+            check.rms_norm(lambda x, weight, eps: right(x.detach(), weight, eps), seed=77).mistake
+            == "gradient-cut"
+        )
+    assert check.rms_norm(right, seed=77).passed
+
+
 def test_the_verdict_does_not_depend_on_the_global_random_state():
     torch.manual_seed(1)
     first = str(check.rms_norm(lambda x, weight, eps: x.flip(-1), seed=3))

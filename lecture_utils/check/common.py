@@ -61,6 +61,11 @@ BY_KIND = {
         "torch has the same functions for whole tensors.",
         "x.exp(), x.cos(), x.sqrt() in the place of math.exp(x), math.cos(x), math.sqrt(x).",
     ),
+    "return_types": (
+        "A function of torch with an axis gives two things there: values and places. Which did you want?",
+        "torch.max(h, 0) looks along axis 0. Is that what the formula asks for?",
+        "For the larger of each number and 0: F.relu, or clamp(min=0). For values along an axis: amax.",
+    ),
     "raises": (
         "What does the message complain of: a name, a type, a shape, an axis?",
         "Print what stands in that line, its type and its shape, on the input above. Which of it is not "

@@ -266,7 +266,7 @@ def undisturbed() -> Iterator[None]:
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), torch.inference_mode(False), torch.enable_grad():
             warnings.simplefilter("ignore")  # of mistakes that we run; a student's are caught one by one
             yield
     finally:

@@ -52,7 +52,7 @@ def _swiglu_cases(draw: Draw) -> list[Case]:
     x, gate_up_down = draw.normal(B, S, H), weights(H, D)
     return [
         Case(_pick(2.0, -1.0), gradients=True),
-        Case(_pick(-2.0, 3.0)),
+        Case(_pick(-1.0, 3.0), "z below 0"),
         Case((token[0], gate[:2], up[1:], down[:, 1:]), "H = D"),
         Case((token, gate, up, down), "[B, S, H]"),
         Case((token[0, 0], gate, up, down), "one token alone"),
@@ -82,7 +82,7 @@ def _swiglu_properties(draw: Draw) -> list[Property]:
     def nothing_from_closed_gates(f):
         if f(x, 0 * gate, up, down).abs().max() < 1e-6:
             return None
-        return "With gate_weight 0 every gate is 0, and still something comes back."
+        return "With a gate_weight of zeros every gate is 0, and still something comes back."
 
     def linear_in_down(f):
         if alike(f(x, gate, up, 2 * down), 2 * f(x, gate, up, down)):
@@ -132,7 +132,7 @@ _SWIGLU_HINTS = (
     "Two projections of the same token: what happens to each of them before they meet, and how do they meet?",
     "Four steps: candidates by up_weight; z by gate_weight and SiLU around it; a product, entry by entry; "
     "the down-projection of the product.",
-    "gate = F.silu(F.linear(x, gate_weight)) is step 2. The last line is F.linear of gate * up.",
+    "gate = F.silu(F.linear(x, gate_weight)) is step 2. The last line is F.linear(gate * up, down_weight).",
 )
 
 
@@ -163,6 +163,7 @@ def _width_cases(draw: Draw) -> list[Case]:
         Case((100, 1, 1.5), "decimals to cut off"),
         Case((100, 1, 1.1), "decimals to cut off"),
         Case((1, 1, 1.3), "decimals to cut off"),
+        Case((16384, 1, 1.0), "decimals to cut off"),
     ]
     models = [(4096, 256, 1.0), (3072, 256, 1.0), (4096, 1024, 1.3), (8192, 4096, 1.3), (16384, 4096, 1.2)]
     drawn = [
@@ -232,11 +233,13 @@ doubled_token = Answer(
     hints=(
         "Which numbers are multiplied in each of the two units, and which of them double?",
         "SiLU(z) is z times σ(z). When z doubles, what becomes of each of its two factors?",
-        "The candidate gives a factor of 2, z another 2, the sigmoid σ(2z) / σ(z): both are in the table.",
+        "The candidate gives a factor of 2, z another 2, the sigmoid σ(2z) / σ(z): both are in the table "
+        "under Who sets the gates?.",
     ),
     because="z and the candidate double: 2 · 2 is the bilinear unit. In SwiGLU the sigmoid changes too: "
     "4 · σ(2) / σ(1) = 4 · 0.8808 / 0.7311, and 4 · σ(−2) / σ(−1) = 4 · 0.1192 / 0.2689. "
     "The candidate does not matter.",
+    tolerance=1e-3,  # two decimals, as the exercise asks
 )
 
 multipliers = Answer(
@@ -250,7 +253,7 @@ multipliers = Answer(
         "[m / 100 for m in range(100, 201) if intermediate_size(4096, 256, m / 100) == …]",
     ),
     because="1.29, 1.30 and 1.31 give the same width, so the multiplier cannot be read off a config.",
-    tolerance=1e-3,
+    tolerance=1e-5,  # 1.3125 is not 1.31
 )
 
 sigmoid_twin = Answer(
@@ -260,8 +263,8 @@ sigmoid_twin = Answer(
     mistakes=mistakes.SIGMOID_TWIN,
     hints=(
         "By which factor do SiLU and the sigmoid differ?",
-        "Look for a row of the table in which both columns show the same number.",
         "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
+        "Look for a row of the table in which both columns show the same number.",
     ),
     because="SiLU(z) is z times the sigmoid, and a factor of 1 changes nothing. With all weights and "
     "features 1, z is H: a test with H = 3 can tell the two apart, and one with H = 1 cannot.",
@@ -280,7 +283,13 @@ def _fused_properties(draw: Draw) -> list[Property]:
     """Those of swiglu, asked of the fused function."""
 
     def adapted(holds):
-        return lambda f: holds(lambda x, gate, up, down: f(x, torch.cat((gate, up)), down))
+        def holds_fused(f):
+            evidence = holds(lambda x, gate, up, down: f(x, torch.cat((gate, up)), down))
+            for half in ("gate", "up"):
+                evidence = evidence and evidence.replace(f"{half}_weight", f"{half} half of the matrix")
+            return evidence
+
+        return holds_fused
 
     return [Property(p.id, p.question, adapted(p.holds)) for p in _swiglu_properties(draw)]
 
@@ -289,9 +298,10 @@ def _fused_properties(draw: Draw) -> list[Property]:
     cases=_fused_cases, mistakes=mistakes.FUSED_SWIGLU, properties=_fused_properties,
     given=mistakes.FUSED_SWIGLU["gate-and-up-exchanged"].functions[0],
     hints=(
-        "Which half of the product belongs to the gate?",
+        "The product has 2D numbers for each token. Which half of them belongs to the gate?",
         "torch.cat((gate_weight, up_weight)) puts one above the other. Whose rows come first?",
-        "chunk returns the gate's half first: exchange the two names on the left of that line.",
+        "The gate's half comes first, and SiLU belongs around the gate's half: in the line of chunk, gate is the "
+        "first name.",
     ),
 )  # fmt: skip
 def repair_fused_swiglu(x, gate_up_weight, down_weight):

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -48,7 +49,7 @@ SWIGLU.add(
 SWIGLU.add(
     "sigmoid-for-silu",
     "The gate is the sigmoid of z alone: it can neither amplify nor turn a candidate over.",
-    "What is the gate of z = 2 in the table of The idea: the second column, or the third?",
+    "What is the gate of z = 2 in the table under Who sets the gates?: the column sigmoid, or the column SiLU?",
     "SiLU is built from the sigmoid. Which factor is not there yet?",
     "SiLU(z) is z * torch.sigmoid(z), or F.silu(z).",
 )(_with_gate(torch.sigmoid))
@@ -78,18 +79,44 @@ SWIGLU.add(
 SWIGLU.add(
     "relu-for-silu",
     "The gate is made by ReLU: a negative z gives exactly 0.",
-    "What is the gate of z = -1 in the table of The idea?",
+    "What is the gate of z = -1 in the table under Who sets the gates?",
     "SiLU dips below 0 where ReLU is flat. Look at the line that computes the gate.",
     "F.silu in place of F.relu.",
+    on="z below 0",
 )(_with_gate(F.relu))
 
 SWIGLU.add(
     "tanh-for-silu",
     "The gate is the tanh of z: it stays between -1 and 1.",
-    "What is the gate of z = 4 in the table of The idea?",
+    "What is the gate of z = 2 in the table under Who sets the gates?",
     "A SiLU gate has no upper end. Look at the line that computes the gate.",
     "F.silu in place of torch.tanh.",
 )(_with_gate(torch.tanh))
+
+SWIGLU.add(
+    "negative-gates-closed",
+    "A gate below 0 is cut off at 0: it cannot turn a candidate over.",
+    "What is the gate of z = -1 in the table under Who sets the gates?",
+    "SiLU dips below 0, and that is meant so. Which step of yours stops it there?",
+    "F.silu(z) as it is, without clamp and without F.relu.",
+    on="z below 0",
+)(_with_gate(lambda z: F.silu(z).clamp(min=0)))
+
+SWIGLU.add(
+    "gates-clamped",
+    "The gates are held between 0 and 1, as if they were shares.",
+    "What is the gate of z = 2 in the table under Who sets the gates?",
+    "A SiLU gate may be below 0, and above 1. Which step of yours holds it back?",
+    "F.silu(z) as it is, without clamp.",
+)(_with_gate(lambda z: F.silu(z).clamp(0, 1)))
+
+SWIGLU.add(
+    "softmax-in-silu",
+    "In the place of the sigmoid there is a softmax: the gates of a token compete.",
+    "If one z grows, may the other gates shrink?",
+    "The second factor of SiLU is made from its own z alone. Which curve is it?",
+    "F.silu(z), or z * torch.sigmoid(z).",
+)(_with_gate(lambda z: z * torch.softmax(z, -1)))
 
 SWIGLU.add(
     "softmax-for-silu",
@@ -118,7 +145,7 @@ SWIGLU.add(
     "The sigmoid has the wrong sign inside: the gate is z · σ(-z).",
     "Should a large z open the gate or close it?",
     "σ(z) is 1 / (1 + e to the power of minus z). Check your sign at z = 2, where SiLU is 1.7616.",
-    "z * torch.sigmoid(z); written out, z / (1 + torch.exp(-z)).",
+    "F.silu(z), or z * torch.sigmoid(z).",
 )(_with_gate(lambda z: z * torch.sigmoid(-z)))
 
 
@@ -126,6 +153,14 @@ SWIGLU.add(
 def _(x, gate_weight, up_weight, down_weight):
     return _with_gate(lambda z: z / (1 + torch.exp(z)))(x, gate_weight, up_weight, down_weight)
 
+
+SWIGLU.add(
+    "sigmoid-of-the-candidates",
+    "The sigmoid is taken of the candidates, and it multiplies z: there is no SiLU of z.",
+    "Which of the two numbers does your sigmoid get to see, and which one should it?",
+    "F.glu puts a sigmoid around the second half. What does SwiGLU put around the gate's half?",
+    "F.silu(z) * up, without F.glu.",
+)(_joined(lambda z, up: z * torch.sigmoid(up)))
 
 SWIGLU.add(
     "sigmoid-on-top-of-silu",
@@ -236,6 +271,57 @@ def _(x, gate_weight, up_weight, down_weight):
 
 
 @SWIGLU.add(
+    "silu-of-a-matrix",
+    "SiLU is put around gate_weight itself, before it has met the token.",
+    "Of which numbers does SiLU make gates: of a matrix, or of z?",
+    "A matrix is the same for every token. What could open a gate for one token and close it for another?",
+    "First the projection, then the curve: F.silu(F.linear(x, gate_weight)).",
+)
+def _(x, gate_weight, up_weight, down_weight):
+    return F.linear(F.linear(x, F.silu(gate_weight)) * F.linear(x, up_weight), down_weight)
+
+
+@SWIGLU.also("silu-of-a-matrix")
+def _(x, gate_weight, up_weight, down_weight):
+    return F.linear(F.linear(x, F.silu(gate_weight) * up_weight), down_weight)
+
+
+@SWIGLU.add(
+    "matrices-multiplied",
+    "The two matrices are multiplied, entry by entry, not the two projections of the token.",
+    "What is multiplied in step 3: numbers of a matrix, or numbers of a token?",
+    "How often does x meet a matrix in your function, before the down-projection?",
+    "Two projections of x, one by each matrix; the gate times the candidate comes after that.",
+)
+def _(x, gate_weight, up_weight, down_weight):
+    return F.linear(F.silu(F.linear(x, gate_weight * up_weight)), down_weight)
+
+
+@SWIGLU.also("matrices-multiplied")
+def _(x, gate_weight, up_weight, down_weight):
+    return F.linear(F.linear(x, gate_weight * up_weight), down_weight)
+
+
+@SWIGLU.add(
+    "gates-of-one-token",
+    "All tokens are given the gates of the first one.",
+    "Who sets the gates of the second token?",
+    "Look for an index or a slice in the line of the gate. Over which axis does it run?",
+    "F.silu(F.linear(x, gate_weight)) has gates for every token already: no index is needed.",
+)
+def _(x, gate_weight, up_weight, down_weight):
+    gate = F.silu(F.linear(x, gate_weight))
+    gate = gate[..., :1, :] if gate.dim() > 1 else gate
+    return F.linear(gate * F.linear(x, up_weight), down_weight)
+
+
+@SWIGLU.also("gates-of-one-token")
+def _(x, gate_weight, up_weight, down_weight):
+    gate = F.silu(F.linear(x, gate_weight))[..., :1, :]
+    return F.linear(gate * F.linear(x, up_weight), down_weight)
+
+
+@SWIGLU.add(
     "silu-at-the-end",
     "SiLU comes last, after the down-projection.",
     "What is the gate in your function, at the moment when it meets the candidate?",
@@ -334,6 +420,32 @@ def _(x, gate_weight, up_weight, down_weight):
     return F.linear(F.silu(x @ gate_weight) * (x @ up_weight), down_weight)
 
 
+def _reshaped(*which, way=torch.Tensor.reshape):
+    """SwiGLU with `@`; the weights in these places are not turned over, but read in rows of another length."""
+
+    def swiglu(x, *weights):
+        turned = [way(w, *w.shape[::-1]) if i in which else w.T for i, w in enumerate(weights)]
+        gate, up, down = turned
+        return (F.silu(x @ gate) * (x @ up)) @ down
+
+    return swiglu
+
+
+SWIGLU.add(
+    "weights-reshaped",
+    "A matrix is reshaped where it should be transposed: the sizes fit, and the numbers stand elsewhere.",
+    "Which number of a [2, 3] matrix comes second in the first row after a reshape to [3, 2], and which after "
+    "a transpose?",
+    "Look for reshape or view around a weight. It reads the numbers row by row, in the old order.",
+    "weight.T turns a matrix over; F.linear(x, weight) does that for you.",
+)(_reshaped(2))
+
+for _which in [(0, 1), (0, 1, 2)]:
+    SWIGLU.also("weights-reshaped")(_reshaped(*_which))
+for _which in [(2,), (0, 1), (0, 1, 2)]:  # a view of transposed views raises
+    SWIGLU.also("weights-reshaped")(_reshaped(*_which, way=torch.Tensor.view))
+
+
 @SWIGLU.add(
     "two-axes-only",
     "It works for x with two axes only.",
@@ -397,16 +509,19 @@ def _(x, gate_weight, up_weight, down_weight):
 
 SWIGLU.add(
     "exp-overflows",
-    "In fp16 the power of e overflows: z = -12 gives 0, or z = 12 gives nan.",
-    "What is e to the power of 12, and where does fp16 end?",
-    "fp16 ends at 65504. Which step of your own SiLU goes beyond it?",
-    "F.silu(z), or z * torch.sigmoid(z): torch.sigmoid does not overflow.",
+    "In fp16 z = -12 gives 0: a power of e went beyond 65504, where fp16 ends.",
+    "How large is e to the power of 12?",
+    "Look for exp in your lines. It is infinity there, and a number divided by infinity is 0.",
+    "F.silu(z), or z * torch.sigmoid(z): neither of them overflows.",
 )(_with_gate(lambda z: z / (1 + torch.exp(-z))))
 
-
-@SWIGLU.also("exp-overflows")
-def _(x, gate_weight, up_weight, down_weight):
-    return _with_gate(lambda z: z * torch.exp(z) / (1 + torch.exp(z)))(x, gate_weight, up_weight, down_weight)
+SWIGLU.add(
+    "exp-overflows-to-nan",
+    "In fp16 z = 12 gives nan: a power of e went beyond 65504, where fp16 ends.",
+    "How large is e to the power of 12?",
+    "Look for exp in your lines. It is infinity there, above and below the line of a fraction.",
+    "F.silu(z), or z * torch.sigmoid(z): neither of them overflows.",
+)(_with_gate(lambda z: z * torch.exp(z) / (1 + torch.exp(z))))
 
 
 @SWIGLU.add(
@@ -489,7 +604,7 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 @INTERMEDIATE_SIZE.add(
     "count-of-multiples",
     "It returns how many multiples there are, not the width.",
-    "For H = 300 and a multiple_of of 70: is 12 the width, or how many times 70 is taken?",
+    "The size on this input is 800, and multiple_of is 50: is 16 the width, or how many times 50 is taken?",
     "In the formula multiple_of stands in front of the brackets too.",
     "Multiply by multiple_of at the end.",
 )
@@ -499,19 +614,35 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 
 @INTERMEDIATE_SIZE.add(
     "divided-last-only",
-    "It adds to the size, and never divides by multiple_of.",
+    "It comes out as size + multiple_of - 1: no division rounds it down, or a multiplication undoes it.",
     "Is your result a multiple of multiple_of?",
-    "Adding multiple_of - 1 is half of the trick. What has to follow it?",
-    "After the sum: `// multiple_of`, and then times multiple_of.",
+    "`*`, `/` and `//` are worked out from left to right. What is divided in your line, and what is cut off?",
+    "multiple_of * ((size + multiple_of - 1) // multiple_of), with a bracket around the whole division.",
 )
 def _(hidden_size, multiple_of, multiplier=1.0):
     return int(multiplier * int(8 * hidden_size / 3)) + multiple_of - 1
 
 
+@INTERMEDIATE_SIZE.also("divided-last-only")
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return float(int(multiplier * int(8 * hidden_size / 3)) + multiple_of - 1)
+
+
+@INTERMEDIATE_SIZE.add(
+    "bit-mask",
+    "It rounds with a bit mask: that is right for powers of 2 only.",
+    "Is multiple_of a power of 2 on this input?",
+    "A mask clears the last binary digits. Which numbers have nothing but zeros there?",
+    "multiple_of * ((size + multiple_of - 1) // multiple_of) rounds to a multiple of any number.",
+)
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return (int(multiplier * int(8 * hidden_size / 3)) + multiple_of - 1) & -multiple_of
+
+
 @INTERMEDIATE_SIZE.add(
     "multiple-of-256",
     "It rounds to a multiple of 256, whatever the caller gives.",
-    "Llama 3 8B rounds to multiples of 1024. Where does your number come from?",
+    "What is multiple_of on this input, and where does your number come from?",
     "Look for 256 or 255 in your lines.",
     "The function has an argument multiple_of: round up to that.",
 )
@@ -537,10 +668,10 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 
 @INTERMEDIATE_SIZE.add(
     "starts-from-3h",
-    "It starts from 3H: that is no width, but the 3H of the budget 3HD.",
-    "3HD is how many parameters SwiGLU has. For which D are they 8H²?",
+    "It starts from 3H, not from 8H/3.",
+    "SwiGLU has 3HD parameters. For which D are they 8H²?",
     "Solve 3HD = 8H² for D: what stands beside H?",
-    "8H/3, not 3H.",
+    "8 * hidden_size / 3: 8/3 is 2.67, and it is not rounded before H comes in.",
 )
 def _(hidden_size, multiple_of, multiplier=1.0):
     return _up(int(multiplier * 3 * hidden_size), multiple_of)
@@ -563,6 +694,38 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 
 
 @INTERMEDIATE_SIZE.add(
+    "eight-thirds-cut",
+    "8/3 counts as 2: its decimals are cut off before H comes in.",
+    "What are 8 // 3 and int(8 / 3)?",
+    "A line is worked out from left to right, and what is cut off first is multiplied by H. What is cut in "
+    "yours?",
+    "8 * hidden_size // 3, or int(8 * hidden_size / 3): first times H.",
+)
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return _up(int(multiplier * (8 // 3 * hidden_size)), multiple_of)
+
+
+def _decimal(factor):
+    """The rule with a decimal number in place of 8/3."""
+
+    def intermediate_size(hidden_size, multiple_of, multiplier=1.0):
+        return _up(int(multiplier * int(factor * hidden_size)), multiple_of)
+
+    return intermediate_size
+
+
+INTERMEDIATE_SIZE.add(
+    "decimals-for-8/3",
+    "8/3 is written as a decimal number with a few digits: times H, what is left off counts.",
+    "How far is your size before rounding up from 8H/3?",
+    "8/3 has no end as a decimal number. Does Python need you to write its digits?",
+    "8 * hidden_size / 3.",
+)(_decimal(2.67))
+for _factor in [2.6, 2.66, 2.666, 2.6666, 2.7, 2.667, 2.6667]:
+    INTERMEDIATE_SIZE.also("decimals-for-8/3")(_decimal(_factor))
+
+
+@INTERMEDIATE_SIZE.add(
     "three-eighths",
     "It divides by 8/3 in place of multiplying: 3H/8.",
     "Is the result larger than H, or smaller?",
@@ -576,7 +739,7 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 @INTERMEDIATE_SIZE.add(
     "multiplier-ignored",
     "The multiplier makes no difference.",
-    "What is the multiplier of Llama 3 8B, and where does it come in?",
+    "What changes in your result when the multiplier goes from 1 to 1.25?",
     "Look for multiplier in your lines. In the formula it stands between the two cuts.",
     "int(multiplier * int(8 * hidden_size / 3)), and then round up.",
 )
@@ -587,7 +750,7 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 @INTERMEDIATE_SIZE.add(
     "multiplier-is-1.3",
     "The multiplier is fixed at 1.3, whatever the caller gives.",
-    "Llama 2 7B has another multiplier. Where does yours come from?",
+    "What is the multiplier on this input, and where does yours come from?",
     "Look for 1.3 in your lines.",
     "The function has an argument multiplier: multiply by that.",
 )
@@ -609,7 +772,7 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 @INTERMEDIATE_SIZE.add(
     "multiplier-after-rounding",
     "It rounds up before it multiplies by the multiplier.",
-    "Is your result a multiple of multiple_of when the multiplier is 1.5?",
+    "Which comes last in your function: the multiplier, or the rounding up to a multiple?",
     "In the formula, is the multiplier inside the brackets ⌈ ⌉ or outside?",
     "First int(multiplier * …), and round up as the last step.",
 )
@@ -655,6 +818,11 @@ def _(hidden_size, multiple_of, multiplier=1.0):
     return multiple_of * math.ceil(multiplier * int(8 * hidden_size / 3) / multiple_of)
 
 
+@INTERMEDIATE_SIZE.also("second-cut-missing")
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return -(-(multiplier * (8 * hidden_size // 3)) // multiple_of) * multiple_of
+
+
 @INTERMEDIATE_SIZE.add(
     "no-cut",
     "It cuts no decimals off, and rounds once at the end.",
@@ -687,6 +855,11 @@ def _(hidden_size, multiple_of, multiplier=1.0):
     return _up(round(multiplier * round(8 * hidden_size / 3)), multiple_of)
 
 
+@INTERMEDIATE_SIZE.also("rounded-not-cut")
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return _up(math.ceil(multiplier * math.ceil(8 * hidden_size / 3)), multiple_of)
+
+
 @INTERMEDIATE_SIZE.add(
     "second-cut-rounded",
     "After the multiplier the size is rounded, not cut.",
@@ -711,11 +884,6 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 
 @INTERMEDIATE_SIZE.also("cut-too-early")
 def _(hidden_size, multiple_of, multiplier=1.0):
-    return _up(int(multiplier * (8 // 3 * hidden_size)), multiple_of)
-
-
-@INTERMEDIATE_SIZE.also("cut-too-early")
-def _(hidden_size, multiple_of, multiplier=1.0):
     return _up(int(multiplier * 2 * (4 * hidden_size // 3)), multiple_of)
 
 
@@ -726,13 +894,34 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 
 @INTERMEDIATE_SIZE.add(
     "float-returned",
-    "The number is right, and it is a float.",
+    "The number is right on this input, and it is a float.",
     "Can a matrix have 11008.0 rows?",
     "`/` always makes a float, and `//` of a float stays one. Which line of yours is the last to make one?",
     "int(…) around the result, or int(…) around the size before `//`.",
 )
 def _(hidden_size, multiple_of, multiplier=1.0):
     return float(_up(int(multiplier * int(8 * hidden_size / 3)), multiple_of))
+
+
+@INTERMEDIATE_SIZE.also("float-returned")
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return np.ceil(int(multiplier * int(8 * hidden_size / 3)) / multiple_of) * multiple_of
+
+
+@INTERMEDIATE_SIZE.add(
+    "tensor-returned",
+    "The number is right on this input, and it is a tensor.",
+    "A width is asked for that nn.Linear can take. Of which type is it?",
+    "Which function of yours makes a tensor? Python's own math has one that rounds up as well.",
+    "int(…) around the result; or math.ceil in the place of torch.ceil.",
+)
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return torch.tensor(_up(int(multiplier * int(8 * hidden_size / 3)), multiple_of))
+
+
+@INTERMEDIATE_SIZE.also("tensor-returned")
+def _(hidden_size, multiple_of, multiplier=1.0):
+    return torch.tensor(float(_up(int(multiplier * int(8 * hidden_size / 3)), multiple_of)))
 
 
 @DOUBLED_TOKEN.add(
@@ -746,10 +935,84 @@ def _():
     return _numbers(4, 4, 4)
 
 
+@DOUBLED_TOKEN.also("all-four")
+def _():
+    return _numbers(4, 4, 4 * _ratio(-1))
+
+
+@DOUBLED_TOKEN.also("all-four")
+def _():
+    return _numbers(4, 4 * _ratio(1), 4)
+
+
+@DOUBLED_TOKEN.add(
+    "bilinear-once",
+    "In the bilinear unit two numbers double, and you count one.",
+    "z times candidate: how many of the two double?",
+    "Both are projections of the token. Try z = 1 and a candidate of 3, before and after.",
+    "2z times twice the candidate: which number stands in front?",
+)
+def _():
+    return _numbers(2, 4 * _ratio(1), 4 * _ratio(-1))
+
+
+@DOUBLED_TOKEN.add(
+    "candidate-forgotten-in-swiglu",
+    "For SwiGLU these are the factors of the gate alone: the candidate doubles as well.",
+    "What else is computed from the token besides z?",
+    "The product is gate times candidate.",
+    "Your second and third number are too small by the same factor, that of the candidate.",
+)
+def _():
+    return _numbers(4, 2 * _ratio(1), 2 * _ratio(-1))
+
+
+@DOUBLED_TOKEN.add(
+    "same-on-both-sides",
+    "The same factor is given for z = 1 and for z = -1.",
+    "Does the sigmoid grow when z goes from 1 to 2? And from -1 to -2?",
+    "Follow the column sigmoid of the table, once down from z = 1, once up from z = -1.",
+    "One factor is above 4, the other below.",
+)
+def _():
+    return _numbers(4, 4 * _ratio(1), 4 * _ratio(1))
+
+
+@DOUBLED_TOKEN.also("same-on-both-sides")
+def _():
+    return _numbers(4, 4 * _ratio(-1), 4 * _ratio(-1))
+
+
+@DOUBLED_TOKEN.add(
+    "fewer-decimals",
+    "Two decimals are asked for, and fewer came.",
+    "How many digits stand behind the point in your answers?",
+    "The table has four decimals: enough for two of yours.",
+    "Work them out once more and keep two digits behind the point.",
+)
+def _():
+    return _numbers(4, 4.8, 1.8)
+
+
+@DOUBLED_TOKEN.also("fewer-decimals")
+def _():
+    return _numbers(4, 4.82, 1.8)
+
+
+@DOUBLED_TOKEN.also("fewer-decimals")
+def _():
+    return _numbers(4, 4.8, 1.77)
+
+
+@DOUBLED_TOKEN.also("fewer-decimals")
+def _():
+    return _numbers(4, 5, 2)
+
+
 @DOUBLED_TOKEN.add(
     "all-two",
     "The product has two factors that grow, not one.",
-    "Which of the two doubles: the candidate, or z?",
+    "A product of two numbers: how many of the two double?",
     "The product is gate times candidate, and both are computed from the token.",
     "In the bilinear unit both factors double. With SiLU there is also σ(2z) in place of σ(z).",
 )
@@ -779,6 +1042,11 @@ def _():
     return _numbers(4, _ratio(1), _ratio(-1))
 
 
+@DOUBLED_TOKEN.also("sigmoid-alone")
+def _():
+    return _numbers(2, _ratio(1), _ratio(-1))
+
+
 @DOUBLED_TOKEN.add(
     "upside-down",
     "The two sigmoids are divided the wrong way round.",
@@ -788,6 +1056,11 @@ def _():
 )
 def _():
     return _numbers(4, 4 / _ratio(1), 4 / _ratio(-1))
+
+
+@DOUBLED_TOKEN.also("upside-down")
+def _():
+    return _numbers(4, 4 * _ratio(1), 4 / _ratio(-1))
 
 
 @DOUBLED_TOKEN.add(
@@ -817,10 +1090,15 @@ def _():
     "For SwiGLU these are products after the doubling, not factors.",
     "Growth compares new with old. What was the product before?",
     "For z = 1 and candidate 1 the product was SiLU(1) = 0.7311.",
-    "Divide each by the product before the doubling.",
+    "Divide each by the product before the doubling, with its sign.",
 )
 def _():
     return _numbers(4, 4 * math.exp(2) / (1 + math.exp(2)), -4 / (1 + math.exp(2)))
+
+
+@DOUBLED_TOKEN.also("new-value")
+def _():
+    return _numbers(4, 4 * math.exp(2) / (1 + math.exp(2)), 4 / (1 + math.exp(2)))
 
 
 def _numbers(*numbers):
@@ -832,12 +1110,21 @@ def _ratio(z):
     return (1 + math.exp(-z)) / (1 + math.exp(-2 * z))
 
 
+def _to_two_decimals(answers):
+    return lambda: tuple((100 * number).round() / 100 for number in answers())
+
+
+for _mistake in list(DOUBLED_TOKEN):  # as they are written down
+    for _answers in _mistake.functions:
+        DOUBLED_TOKEN.also(_mistake.id)(_to_two_decimals(_answers))
+
+
 @SIGMOID_TWIN.add(
     "at-zero",
     "At 0 the sigmoid is 0.5, and SiLU is 0.",
     "What is 0 times a sigmoid?",
-    "Look for a row of the table in which both columns show the same number.",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
+    "Look for a row of the table in which both columns show the same number.",
 )
 def _():
     return _numbers(0)[0]
@@ -847,8 +1134,8 @@ def _():
     "at-minus-one",
     "At -1 the two have the same size, and opposite signs.",
     "Is a gate of -0.27 the same as one of 0.27?",
-    "Compare the two columns of the table with their signs.",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing, not even the sign?",
+    "Look for a row of the table in which both columns show the same number, with the same sign.",
 )
 def _():
     return _numbers(-1)[0]
@@ -869,8 +1156,8 @@ def _():
     "everything-one",
     "That is the z of H = 3 with everything 1, where a test can tell the two apart.",
     "Which z makes SiLU and sigmoid equal?",
-    "Look for a row of the table in which both columns show the same number.",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
+    "Look for a row of the table in which both columns show the same number.",
 )
 def _():
     return _numbers(3)[0]
@@ -880,8 +1167,8 @@ def _():
     "far-out",
     "Far out they part: the sigmoid goes to 1, and SiLU goes on.",
     "What is SiLU(4) in the table, and what is the sigmoid of 4?",
-    "Look for a row of the table in which both columns show the same number.",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
+    "Look for a row of the table in which both columns show the same number.",
 )
 def _():
     return _numbers(math.inf)[0]
@@ -949,6 +1236,39 @@ def _():
 @MULTIPLIERS.also("ends-only")
 def _():
     return _numbers(1.29, 1.31, 1)
+
+
+@MULTIPLIERS.add(
+    "count-too-high",
+    "The two ends are right, and more are counted than there are.",
+    "Which multipliers with two decimals lie from one end to the other?",
+    "The largest minus the smallest is 2 hundredths. Write them down, one by one.",
+    "len(…) of the list counts them.",
+)
+def _():
+    return _numbers(1.29, 1.31, 4)
+
+
+@MULTIPLIERS.also("count-too-high")
+def _():
+    return _numbers(1.29, 1.31, 5)
+
+
+@MULTIPLIERS.add(
+    "more-than-two-decimals",
+    "These are ends worked out with a division, not multipliers with two decimals.",
+    "How many digits stand behind the point of the multipliers that are asked for?",
+    "Between your two ends, which numbers have two decimals?",
+    "[m / 100 for m in range(100, 201) if …] holds nothing but multipliers with two decimals.",
+)
+def _():
+    return _numbers(1.2890625, 1.3125, 3)
+
+
+for _ends in [(1.2890625, 1.3125), (1.2891, 1.3125), (1.2891, 1.3126), (1.2892, 1.3126), (1.2892, 1.3127),
+              (1.289, 1.312), (1.289, 1.313), (1.289, 1.3125), (1.2892, 1.3125)]:  # fmt: skip
+    for _count in (2, 3):
+        MULTIPLIERS.also("more-than-two-decimals")(lambda ends=_ends, count=_count: _numbers(*ends, count))
 
 
 @MULTIPLIERS.add(
@@ -1022,12 +1342,22 @@ def _():
     return _numbers(129, 131, 3)
 
 
+def _fused(join):
+    """The repaired function, but for what is done with the two halves before the down-projection."""
+
+    def repair_fused_swiglu(x, gate_up_weight, down_weight):
+        gate, up = F.linear(x, gate_up_weight).chunk(2, dim=-1)
+        return F.linear(join(gate, up), down_weight)
+
+    return repair_fused_swiglu
+
+
 @FUSED_SWIGLU.add(
     "gate-and-up-exchanged",
     "SiLU is on the candidates: the two halves have changed places.",
     "In which order did gate_weight and up_weight go into the fused matrix, and in which do they come out?",
     "The first D rows of the fused matrix belong to one branch, and so do the first D numbers of a token.",
-    "chunk returns the gate's half first.",
+    "The gate's half comes first, and SiLU belongs around the gate's half, by whatever name you call it.",
 )
 def _(x, gate_up_weight, down_weight):
     up, gate = F.linear(x, gate_up_weight).chunk(2, dim=-1)
@@ -1052,10 +1382,111 @@ def _(x, gate_up_weight, down_weight):
     return F.linear(F.silu(both[..., 1::2]) * both[..., ::2], down_weight)
 
 
+@FUSED_SWIGLU.add(
+    "split-on-another-axis",
+    "It splits along an axis with a fixed number, which is not the last one of every x.",
+    "On which axis of the product do gate and up lie side by side?",
+    "x may have one axis, two or more, and the features are always on the last. Count from the end.",
+    "chunk(2, dim=-1).",
+)
+def _(x, gate_up_weight, down_weight):
+    gate, up = F.linear(x, gate_up_weight).chunk(2, dim=1)
+    return F.linear(F.silu(gate) * up, down_weight)
+
+
+@FUSED_SWIGLU.also("split-on-another-axis")
+def _(x, gate_up_weight, down_weight):
+    up, gate = F.linear(x, gate_up_weight).chunk(2, dim=1)
+    return F.linear(F.silu(gate) * up, down_weight)
+
+
+@FUSED_SWIGLU.also("split-on-another-axis")
+def _(x, gate_up_weight, down_weight):
+    gate, up = F.linear(x, gate_up_weight).chunk(2)
+    return F.linear(F.silu(gate) * up, down_weight)
+
+
+FUSED_SWIGLU.add(
+    "first-half-twice",
+    "Gate and candidate are both made from the first half of the product: z times its own gate.",
+    "Which half does each of your two names hold, and is each of them used?",
+    "Read the last line: which name stands in it twice, and which one never?",
+    "F.silu(gate) * up: two names, once each.",
+)(_fused(lambda gate, up: F.silu(gate) * gate))
+
+FUSED_SWIGLU.add(
+    "second-half-twice",
+    "Gate and candidate are both made from the second half of the product: a candidate sets its own gate.",
+    "Which half does each of your two names hold, and is each of them used?",
+    "Read the last line: which name stands in it twice, and which one never?",
+    "F.silu(gate) * up: two names, once each.",
+)(_fused(lambda gate, up: F.silu(up) * up))
+
+FUSED_SWIGLU.add(
+    "first-half-alone",
+    "The second half of the product is not used: a gate is there, and nothing that it multiplies.",
+    "A gate is a factor. What does it multiply?",
+    "The line of chunk gives two tensors. Which of them does not come back in the last line?",
+    "F.silu(gate) * up goes into the down-projection.",
+)(_fused(lambda gate, up: F.silu(gate)))
+
+FUSED_SWIGLU.add(
+    "second-half-alone",
+    "The first half of the product is not used: the candidates are there, and no gate from the other half.",
+    "Who sets the gates?",
+    "The line of chunk gives two tensors. Which of them does not come back in the last line?",
+    "F.silu(gate) * up goes into the down-projection.",
+)(_fused(lambda gate, up: F.silu(up)))
+
+FUSED_SWIGLU.also("second-half-alone")(_fused(lambda gate, up: up))
+
+FUSED_SWIGLU.add(
+    "no-activation",
+    "There is no SiLU: the two halves are multiplied as they are.",
+    "What turns z into a gate?",
+    "The given function has a curve in its last line. What became of it?",
+    "F.silu around the gate's half.",
+)(_fused(lambda gate, up: gate * up))
+
+FUSED_SWIGLU.add(
+    "silu-on-both",
+    "SiLU is on both halves: the candidates are bent as well.",
+    "How many curves are there in the formula of SwiGLU?",
+    "A candidate is a plain projection. Is there a SiLU around the whole product, or around each half?",
+    "SiLU goes around the gate's half only, after the split.",
+)(_fused(lambda gate, up: F.silu(gate) * F.silu(up)))
+
+FUSED_SWIGLU.add(
+    "silu-after-product",
+    "It multiplies the halves first and applies SiLU to what comes out.",
+    "What is finished first: the gate, or the product with the candidate?",
+    "Which of your brackets closes too late?",
+    "F.silu(gate) * up, not F.silu(gate * up).",
+)(_fused(lambda gate, up: F.silu(gate * up)))
+
+FUSED_SWIGLU.add(
+    "down-projection-missing",
+    "The down-projection is missing: D numbers come back for each token.",
+    "How many features does the residual stream expect?",
+    "Compare the last axis of your result with that of x. Which step is left?",
+    "F.linear(…, down_weight) around the product.",
+)(lambda x, gate_up_weight, down_weight: _silu_times(*F.linear(x, gate_up_weight).chunk(2, dim=-1)))
+
+
+def _silu_times(gate, up):
+    return F.silu(gate) * up
+
+
 FUSED_SWIGLU.take(
     SWIGLU,
     lambda swiglu: lambda x, gate_up_weight, down_weight: swiglu(x, *gate_up_weight.chunk(2), down_weight),
-    without=("gate-and-up-exchanged", "token-gated", "projected-down-too-early", "weights-not-transposed",
-             "gate-and-up-not-transposed", "down-weight-not-transposed", "two-axes-only", "quick-gelu",
-             "left-in-fp32", "exp-overflows", "three-axes-only"),
+    # What has texts of its own above, and what speaks of matrices that are not there.
+    without=(
+        "gate-and-up-exchanged", "gate-weight-twice", "up-weight-twice", "gate-branch-alone", "up-branch-alone",
+        "no-gate", "no-activation", "silu-on-both", "silu-after-product", "down-projection-missing",
+        "silu-before-projection", "silu-at-the-end", "silu-of-a-matrix", "matrices-multiplied", "token-gated",
+        "projected-down-too-early", "weights-not-transposed", "gate-and-up-not-transposed",
+        "down-weight-not-transposed", "weights-reshaped", "two-axes-only", "three-axes-only", "quick-gelu",
+        "left-in-fp32", "exp-overflows", "exp-overflows-to-nan", "gates-of-one-token",
+    ),
 )  # fmt: skip

@@ -1227,6 +1227,7 @@ _both(SILU_GRAD, "infinity-over-infinity", _slope(lambda z: z / (1 + torch.exp(-
     "Sigmoid, difference, product and sum each round what they return. Which dtype would keep the digits in "
     "between?",
     "z = x.to(torch.promote_types(x.dtype, torch.float32)) first, and .to(x.dtype) last.",
+    on="four numbers in bf16",
 )
 def _(x):
     s = torch.sigmoid(x)
@@ -1612,6 +1613,16 @@ _sum_mistake(
     "Both factors have the sign of x, so their product is never negative.",
     (0.46212, 9.99909),
     words=("yes",),
+)
+
+_sum_mistake(
+    "another-word",
+    "The two numbers are right. The last answer is one of two words.",
+    'Is your word "yes" or "no"?',
+    "The question is whether there is an x at which the sum is below 0.",
+    "Write the sum as x · (2σ(x) − 1). Both factors have the sign of x.",
+    (0.46212, 9.99909),
+    words=("never", "nope", "not", "none", "n", "false", "always", "sometimes", "y", "true"),
 )
 
 
