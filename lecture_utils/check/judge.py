@@ -218,7 +218,7 @@ def _value_problem(it: str, got, expected, case: Case) -> Problem | None:
     if not got.isfinite().all() and expected.isfinite().all():
         return Problem(
             "not-finite",
-            f"{it}there is {'nan, not a number' if got.isnan().any() else 'an infinite number'}.",
+            f"{it}there is {'a NaN, not a number' if got.isnan().any() else 'an infinite number'}.",
         )
     if not close(got, expected, case.tolerance):
         return Problem("values", f"{it}other numbers than expected.")

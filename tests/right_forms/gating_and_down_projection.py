@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -156,6 +157,18 @@ def _tensor(hidden_size, multiple_of, multiplier=1.0):
     return int(torch.tensor(size, dtype=torch.float64).div(multiple_of).ceil().item()) * multiple_of
 
 
+def _numpy(hidden_size, multiple_of, multiplier=1.0):
+    size = np.floor(multiplier * np.floor(8 * hidden_size / 3))
+    return int(np.ceil(size / multiple_of)) * multiple_of
+
+
+def _mask_for_powers_of_2(hidden_size, multiple_of, multiplier=1.0):
+    size = int(multiplier * int(8 * hidden_size / 3))
+    if multiple_of & (multiple_of - 1) == 0:
+        return (size + multiple_of - 1) & -multiple_of
+    return math.ceil(size / multiple_of) * multiple_of
+
+
 def _divmod(hidden_size, multiple_of, multiplier=1.0):
     whole, rest = divmod((8 * hidden_size // 3) * multiplier // 1, multiple_of)
     return int(whole + (rest > 0)) * multiple_of
@@ -186,6 +199,8 @@ FORMS = {
         "loop": _loop,
         "tensor": _tensor,
         "divmod": _divmod,
+        "numpy": _numpy,
+        "a mask where it is right": _mask_for_powers_of_2,
     },
     "repair_fused_swiglu": {
         "slices": _fused_by_slices,

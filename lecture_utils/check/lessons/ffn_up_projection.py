@@ -151,10 +151,10 @@ def _collapse_properties(draw: Draw) -> list[Property]:
     cases=_collapse_cases, mistakes=mistakes.COLLAPSE, properties=_collapse_properties,
     hints=(
         "Which shape does the result have, and in which order do [D, H] and [H, D] give it?",
-        "x @ up_weight.T @ down_weight.T must equal x @ result.T, so result.T is up_weight.T @ down_weight.T."
-        " What is the transpose of a product?",
-        "A transpose turns the order of a product around: (A B)ᵀ = Bᵀ Aᵀ. Here A is up_weight.T and B is "
-        "down_weight.T.",
+        "x @ result.T must equal what `two_layers` gives. Which part of `two_layers` is result.T then, and "
+        "what is the transpose of a product?",
+        "result.T is up_weight.T @ down_weight.T. A transpose turns the order of a product around: "
+        "(A B)ᵀ = Bᵀ Aᵀ. Here A is up_weight.T and B is down_weight.T.",
     ),
 )  # fmt: skip
 def collapse(up_weight, down_weight):
@@ -258,8 +258,8 @@ def _ffn_properties(draw: Draw) -> list[Property]:
 _FFN_HINTS = (
     "How many numbers does a token have after the first layer, and what becomes of the negative ones before "
     "the second?",
-    "Three steps: the first weight and its bias, which is your up_project plus a bias; F.relu; the second "
-    "weight and its bias.",
+    "Your up_project is the beginning of the first layer. What follows it in the formula, step by step, and "
+    "which function of the lesson is max(…, 0)?",
     "hidden = F.relu(x @ up_weight.T + up_bias) is [..., D]. The second layer is the same without ReLU, with "
     "down_weight and down_bias, and hidden in place of x.",
 )

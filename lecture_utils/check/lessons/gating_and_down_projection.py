@@ -264,7 +264,7 @@ sigmoid_twin = Answer(
     hints=(
         "By which factor do SiLU and the sigmoid differ?",
         "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
-        "Look for a row of the table in which both columns show the same number.",
+        "Look for a row of the table under Who sets the gates? where both columns agree.",
     ),
     because="SiLU(z) is z times the sigmoid, and a factor of 1 changes nothing. With all weights and "
     "features 1, z is H: a test with H = 3 can tell the two apart, and one with H = 1 cannot.",
@@ -300,8 +300,8 @@ def _fused_properties(draw: Draw) -> list[Property]:
     hints=(
         "The product has 2D numbers for each token. Which half of them belongs to the gate?",
         "torch.cat((gate_weight, up_weight)) puts one above the other. Whose rows come first?",
-        "The gate's half comes first, and SiLU belongs around the gate's half: in the line of chunk, gate is the "
-        "first name.",
+        "The gate's half comes first, and SiLU belongs around the gate's half: in the line of chunk, gate "
+        "comes first.",
     ),
 )  # fmt: skip
 def repair_fused_swiglu(x, gate_up_weight, down_weight):

@@ -82,9 +82,8 @@ def _score_properties(draw: Draw) -> list[Property]:
 _SCORE_HINTS = (
     "After a mean over the last axis, what must the shape be so that each sample gets its own mean "
     "subtracted?",
-    "Three steps: the mean over the last axis, with its axis kept; the mean of the squared distances "
-    "from it; "
-    "the distances, divided by the root of that. By what does `var` divide, if you do not say?",
+    "`standard_score` does it for one sample alone. What has to change in each of its means? And if you use "
+    "`var` or `std`: by what do they divide, unless you say otherwise?",
     "x.mean(-1, keepdim=True) is subtracted from x. What is left is divided by x.std(-1, correction=0, …), "
     "which also has to keep its axis.",
 )
@@ -193,8 +192,8 @@ def _norm_properties(draw: Draw) -> list[Property]:
 _NORM_HINTS = (
     "Under *LayerNorm, step by step*, which lines come before the weight? Which of their "
     "numbers are now arguments?",
-    "Your standardize, with eps added to the variance before the root is taken; then one factor and one "
-    "addition for each feature.",
+    "Put the formula beside your standardize. What is new under the root, and what is new after the "
+    "division?",
     "(x - mean) * torch.rsqrt(variance + eps), with mean and variance over the last axis and that axis kept. "
     "What comes out is multiplied by weight, and then bias is added.",
 )
@@ -301,10 +300,10 @@ def _masked_properties(draw: Draw) -> list[Property]:
     cases=_masked_cases, mistakes=mistakes.MASKED_BATCH_NORM, properties=_masked_properties,
     hints=(
         "Which tokens may have a say in the mean of a feature?",
-        "x[real] is a tensor of the real tokens alone, one row for each. Over which axis of it does "
-        "BatchNorm average?",
-        "With rows = x[real], of shape [n_real, H], the mean is rows.mean(0), one number for each feature. "
-        "The rest is the formula of normalize.",
+        "Print the shape of x[real], which the exercise names. What does each of its axes count, and which "
+        "of them does BatchNorm average over?",
+        "x[real] has the real tokens alone, one row for each. With rows = x[real], of shape [n_real, H], the "
+        "mean is rows.mean(0), one number for each feature. The rest is the formula of normalize.",
     ),
 )  # fmt: skip
 def masked_batch_norm(x, real, eps):
@@ -318,7 +317,7 @@ def masked_batch_norm(x, real, eps):
     cases=_score_cases, mistakes=mistakes.STANDARDIZE, properties=_score_properties,
     given=mistakes.STANDARDIZE["keepdim-lost"].functions[0],
     hints=(
-        "Take the first row alone: which number should be subtracted from its four numbers, and which are?",
+        "Take the first row alone. Which number should be subtracted from all four, and what is subtracted?",
         "Give it 3 samples of 4 numbers, and read what PyTorch says about the two shapes.",
         "Mean and spread are [4] and should be [4, 1]: keepdim=True, in both places.",
     ),

@@ -80,9 +80,8 @@ def _norm_properties(draw: Draw) -> list[Property]:
 
 _HINTS = (
     "Which axis holds the features of one token, and what keeps that axis in place after a mean?",
-    "Which of your steps needs fp32, and after which one does the lesson go back? Where does the weight "
-    "come in: "
-    "before or after that?",
+    "Which of your steps need fp32, and after which one does the lesson go back? Where does the weight "
+    "come in: before or after that?",
     "With wide = x.float(), the normalized token is wide times torch.rsqrt of (wide.square().mean(-1, "
     "keepdim=True) "
     "+ eps). Back to x.dtype with it, and then the weight.",
@@ -141,13 +140,13 @@ def _grad_properties(draw: Draw) -> list[Property]:
 
 
 _GRAD_HINTS = (
-    "Moving x changes y directly, and through r. How many terms has grad_x then, and over which axes is the "
-    "gradient of the shared weight added up?",
-    "What is the slope of r with respect to x_j? Every feature of y contains r, so the second term has a sum "
-    "over the features; grad_weight is a sum over all tokens.",
+    "Moving x changes y directly, and through r. How many terms does grad_x have then, and over which axes "
+    "is the gradient of the shared weight added up?",
+    "What is the slope of r with respect to x_j? Which features of y contain r, and what does that mean for "
+    "the second term? And how many tokens share one weight?",
     "∂r/∂x_j = −r³ x_j / H. With wg = weight * grad_output: the direct term is r * wg, and r**3 * x * (the "
-    "mean of wg * x over the "
-    "features) is subtracted from it. grad_weight is the sum over tokens of grad_output * x * r.",
+    "mean of wg * x over the features) is subtracted from it. grad_weight is the sum over all tokens of "
+    "grad_output * x * r.",
 )
 
 
@@ -168,9 +167,9 @@ constant_token = Answer(
     right={"rms_norm": [1.0, 1.0, 1.0, 1.0], "layer_norm": [0.0, 0.0, 0.0, 0.0]},
     mistakes=mistakes.CONSTANT_TOKEN,
     hints=(
-        "What is the root mean square of [5, 5, 5, 5]? And what is left of it without its mean?",
-        "RMSNorm divides by the RMS; LayerNorm first subtracts the mean.",
-        "The RMS is 5, and the mean is 5.",
+        "What is the root mean square of [5, 5, 5, 5]? And what is left of the token without its mean?",
+        "Write down the first step of each norm, and do both by hand. The lesson has them in one table.",
+        "RMSNorm divides by the RMS, 5. LayerNorm first subtracts the mean, 5.",
     ),
     because="The RMS of the token is 5, so RMSNorm makes every feature 1. LayerNorm subtracts the mean, 5: "
     "nothing is left. A constant token survives one and not the other.",
@@ -192,7 +191,7 @@ def _one_plus_cases(draw: Draw) -> list[Case]:
     mistakes=mistakes.ONE_PLUS_RMS_NORM,
     hints=(
         "By which number is a feature multiplied when its weight is 0?",
-        "Everything as in your rms_norm; only the factor at the end is another.",
+        "Only the factor at the end differs from your rms_norm. Read again what the exercise multiplies by.",
         "The last line multiplies by (1 + weight).",
     ),
 )
@@ -222,7 +221,7 @@ def _repair_cases(draw: Draw) -> list[Case]:
     cases=_repair_cases,
     mistakes=mistakes.REPAIR_RMS_NORM,
     hints=(
-        "Which dtype has each factor of the last line, and which dtype has a product of the two?",
+        "Which dtype does each factor of the last line have, and which one does their product have?",
         "Where does Llama go back to 16 bits: before the weight comes in, or after it?",
         "wide goes back to x.dtype, and the weight stays as it came.",
     ),

@@ -85,12 +85,11 @@ def _rotate_2d_properties(draw: Draw) -> list[Property]:
 @exercise(
     cases=_rotate_2d_cases, mistakes=mistakes.ROTATE_2D, properties=_rotate_2d_properties,
     hints=(
-        "`x[..., 0]` holds the first features of all vectors, in the shape of `angle`. Which sine has "
-        "a minus?",
+        "The vector [a, b] is turned by φ. What are its two new features, and which sine has a minus?",
         "Try a quarter turn of [2, 1] by hand. Then: which axis of the result has size 2, and does it exist "
         "before you put the rows together?",
-        "With angle.cos() and angle.sin(), the rows are first·cos − second·sin and first·sin + second·cos; "
-        "torch.stack puts them on a new last axis.",
+        "Take first = x[..., 0], second = x[..., 1], angle.cos() and angle.sin(). The rows are "
+        "first·cos − second·sin and first·sin + second·cos; torch.stack puts them on a new last axis.",
     ),
 )  # fmt: skip
 def rotate_2d(x, angle):
@@ -148,8 +147,8 @@ exercise(
     cases=_inv_freq_cases, mistakes=mistakes.INV_FREQ, properties=_inv_freq_properties,
     hints=(
         "For d = 6, which values does i take, and which exponents belong to them?",
-        "First all the exponents -2i/d in one tensor: `torch.arange(0, d, 2)` counts 2i. Then base to the "
-        "power of that tensor.",
+        "`torch.arange` counts from a start to an end, by a step. Which three numbers give all values of 2i? "
+        "A number to the power of a tensor is a tensor.",
         "base ** (-exponents), with exponents = torch.arange(0, head_dim, 2) / head_dim.",
     ),
 )(inv_freq)  # fmt: skip
@@ -225,7 +224,7 @@ def _cos_sin_properties(draw: Draw) -> list[Property]:
 
 
 _COS_SIN_HINTS = (
-    "Write down the angles of positions 0, 1, 2 for the steps 1 and 0.01. How many rows and columns?",
+    "Write down the angles of positions 0, 1, 2 for the steps 1 and 0.01. How many rows and columns is that?",
     "Every position times every step is a table, [S, d/2]: a column of positions times a row of steps. Which "
     "of its axes has to become twice as long?",
     "angles = torch.outer(positions.float(), inv_freq), then torch.cat((angles, angles), dim=-1); of that "
@@ -306,9 +305,9 @@ exercise(
     cases=_rotate_half_cases, mistakes=mistakes.ROTATE_HALF, properties=_rotate_half_properties,
     hints=(
         "Where do 3 and 4 of [1, 2, 3, 4] go, and which numbers change their sign?",
-        "`x.chunk(2, dim=-1)` gives the two halves. In which order do they come back, and which with "
-        "a minus?",
-        "With a, b for the halves: torch.cat of -b and a, on the last axis.",
+        "Look up `chunk` and `cat`. Which axis do they work on if you do not say? In which order do the "
+        "halves come back, and which one with a minus?",
+        "a, b = x.chunk(2, dim=-1) are the halves. Then torch.cat of -b and a, on the last axis.",
     ),
 )(rotate_half)  # fmt: skip
 
@@ -428,10 +427,9 @@ def _rope_properties(draw: Draw) -> list[Property]:
 @exercise(
     cases=_rope_cases, mistakes=mistakes.APPLY_ROPE, properties=_rope_properties, outputs=("q", "k"),
     hints=(
-        "Broadcasting needs an axis of size 1 where `cos` has a gap: [B, S, d] meets [B, N, S, d]. Where "
-        "is it?",
-        "If PyTorch complains about sizes, write the two shapes below each other, aligned at the right. "
-        "`unsqueeze` makes the axis. Then the same line for q and for k.",
+        "`cos` is [B, S, d] and meets q, [B, N, S, d]. Which axis of q does `cos` not have?",
+        "Write the two shapes below each other, aligned at the right. Where should `unsqueeze` put an axis, "
+        "so that equal letters meet? Then the same line for q and for k.",
         "cos.unsqueeze(1) is [B, 1, S, d]; the same for sin. Then q * cos + rotate_half(q) * sin, and so "
         "for k.",
     ),
@@ -501,8 +499,8 @@ def _rows_properties(draw: Draw) -> list[Property]:
     hints=(
         "Write down the rows of one head, 0 to 5, and below them the order that you want. What do the first "
         "three have in common?",
-        "`weight.unflatten(0, (n_heads, -1, 2))` is [heads, pairs, members, H]: a pair has two members. "
-        "Which two axes have to change places before you flatten?",
+        "`unflatten` makes several axes of one. Axis 0 holds heads, in each head pairs, in each pair two "
+        "members. Which two of these have to change places before you flatten?",
         "unflatten(0, (n_heads, -1, 2)), then transpose pairs and members, axes 1 and 2, then flatten(0, 2).",
     ),
 )  # fmt: skip

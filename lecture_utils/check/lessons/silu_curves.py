@@ -104,8 +104,8 @@ def _silu_properties(draw: Draw) -> list[Property]:
     cases=_silu_cases, mistakes=mistakes.SILU, properties=_silu_properties,
     hints=(
         "A number times its own switch: which x does the switch see, and in which dtype does each step work?",
-        "Three steps: x in at least fp32; that number times its own sigmoid; back to the dtype of x, the "
-        "only rounding.",
+        "Step 1 of Build takes two measures so that 16 bits do no harm, and both help here. Which step of "
+        "yours comes first, and which comes last?",
         "z = x.to(torch.promote_types(x.dtype, torch.float32)) is the first line; z times torch.sigmoid(z) "
         "is the value, which still has to be turned back into x.dtype.",
     ),
@@ -178,8 +178,8 @@ def _grad_properties(draw: Draw) -> list[Property]:
     cases=_grad_cases, mistakes=mistakes.SILU_GRAD, properties=_grad_properties,
     hints=(
         "SiLU is a product, so its slope has two terms. Which, and in which dtype does each step work?",
-        "Change the number and keep the switch: σ. Keep the number and change the switch: x · σ · (1 − σ). "
-        "Add them in at least fp32.",
+        "One term changes the number, the other changes the switch: see The slope by hand. The dtype is "
+        "that of Step 1 of Build.",
         "With z in at least fp32 and s = torch.sigmoid(z), the slope is s * (1 + z * (1 - s)); it still has "
         "to be turned back into x.dtype.",
     ),
@@ -197,8 +197,9 @@ silu_sum = Answer(
     mistakes=mistakes.SILU_SUM,
     hints=(
         "silu(x) is x · σ(x). What is silu(−x), written with σ(x)?",
-        "σ(−x) = 1 − σ(x). Put that into the sum, and take x out. Which sign do the two factors have?",
-        "The sum is x · (2σ(x) − 1). At 1, σ is 0.7311; at 10 it is nearly 1.",
+        "The switches of x and −x sum to 1. Write both terms with the same switch: what do they share?",
+        "σ(−x) = 1 − σ(x), so the sum is x · (2σ(x) − 1). Which sign do the two factors have? At 1, σ is "
+        "0.7311; at 10 it is nearly 1.",
     ),
     because="silu(x) + silu(−x) = x · σ(x) − x · (1 − σ(x)) = x · (2σ(x) − 1) = x · tanh(x/2). Both factors "
     "have the sign of x, so the sum is never negative; it is 0 only at 0, and tends to |x|.",

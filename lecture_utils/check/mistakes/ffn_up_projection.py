@@ -44,8 +44,9 @@ def _(x, weight):
     "transposed-weight-first",
     "It multiplies `weight.T @ x`: the transpose is there, on the wrong side of x.",
     "In `a @ b`, the last axis of a meets the last but one of b. Which two axes meet in yours?",
-    "The features are the last axis of x, so x has to be the left one of the two.",
-    "Exchange the two sides: x @ weight.T.",
+    "Where do the features stand among the axes of x? On which side of `@` does that axis meet the other "
+    "matrix?",
+    "The features are the last axis of x, so x stands on the left: x @ weight.T.",
 )
 def _(x, weight):
     return weight.T @ x
@@ -121,7 +122,7 @@ def _(x, weight):
     "not-summed",
     "The products are not added up: each answer is still as many numbers as a token has features.",
     "What are the products of [2, 1] and [1, 1], and which one number is the answer?",
-    "Your result has one axis more than it should. Over which axis are the products of one row?",
+    "Your result has one axis more than it should. Along which axis do the products of one row lie?",
     "Add up over the last axis: .sum(-1). A matrix product does both: x @ weight.T.",
 )
 def _(x, weight):
@@ -154,7 +155,8 @@ def _(x, weight):
     "residual-added",
     "It adds x to the answers: that fits only where D is H.",
     "In the table before this exercise, what are the answers to [2, 1], and is the token itself in them?",
-    "The residual stream adds what the FFN as a whole gives. How many features has a token after this step?",
+    "The residual stream adds what the FFN as a whole gives. How many features does a token have after "
+    "this step?",
     "The product alone is the result, without + x.",
 )
 def _(x, weight):
@@ -273,7 +275,7 @@ def _(x, weight):
     "axes-fixed",
     "It works for a certain number of axes only.",
     "x is [..., H]: what does yours do with one token [H], and with a batch [B, S, H]?",
-    "Look for what counts on a number of axes: a loop, x.T, torch.mm or bmm, letters in einsum.",
+    "Look for what depends on the number of axes: a loop, x.T, torch.mm or bmm, letters in einsum.",
     "`x @ weight.T` takes x with any axes before the last. In einsum these are written as `...`.",
     on="a batch of one text",
 )
@@ -342,8 +344,8 @@ def _(x, weight):
     "wrong-order",
     "The two are multiplied in the wrong order: the result is [D, D].",
     "Which of the two matrices meets the token first, and on which side of the product does that one stand?",
-    "W_down (W_up x): the one beside x works first. Which shape should the result have?",
-    "[H, D] times [D, H] is [H, H]: the down-projection stands on the left.",
+    "Write the two layers for one token, with the token on the right. Which weight stands beside it?",
+    "W_down (W_up x): [H, D] times [D, H] is [H, H], so the down-projection stands on the left.",
     on="the weights of step 2",
 )
 def _(up_weight, down_weight):
@@ -414,8 +416,8 @@ def _(up_weight, down_weight):
 @COLLAPSE.add(
     "entry-by-entry",
     "The weights are multiplied entry by entry.",
-    "By how many ways does feature 0 of the input reach feature 0 of the output?",
-    "Each way leads through one of the D numbers in the middle, and all of them are added up.",
+    "By how many paths does feature 0 of the input reach feature 0 of the output?",
+    "Each path leads through one of the D numbers in the middle, and all of them are added up.",
     "`@` multiplies and adds up; `*` only multiplies.",
 )
 def _(up_weight, down_weight):
@@ -467,8 +469,8 @@ def _(up_weight, down_weight):
 @COLLAPSE.add(
     "last-unit-only",
     "Only the last of the hidden units counts.",
-    "By how many ways does feature 0 of the input reach feature 0 of the output, and how many are in yours?",
-    "Look at the line inside your loop: what becomes of what the units before gave?",
+    "By how many paths does feature 0 of the input reach feature 0 of the output, and how many are in yours?",
+    "Look at the line inside your loop. What becomes of what the earlier units gave?",
     "Add up over the units: += in place of =. Or a matrix product, which adds up by itself.",
 )
 def _(up_weight, down_weight):
@@ -683,7 +685,7 @@ FEED_FORWARD.add(
     "negative-kept",
     "It keeps what is negative, and cuts off what is positive.",
     "Is a detector to answer when the token points its way, or when it points away?",
-    "clamp(min=0) and clamp(max=0) differ by which side they keep.",
+    "Try your activation alone on tensor([-5., 5.]). Which of the two numbers is left?",
     "max(hidden, 0): F.relu(hidden), or hidden.clamp(min=0).",
 )(_with(lambda hidden: hidden.clamp(max=0)))
 FEED_FORWARD.also("negative-kept")(_with(lambda hidden: F.relu(-hidden)))
@@ -700,7 +702,7 @@ FEED_FORWARD.add(
     "clamped-to-one",
     "It cuts off above as well: no unit answers more than 1.",
     "What should max(3, 0) be?",
-    "ReLU has a lower limit. Which upper one has it?",
+    "ReLU has a lower limit. Which upper limit does it have?",
     "F.relu(hidden), or clamp with min=0 only.",
 )(_with(lambda hidden: hidden.clamp(0, 1)))
 
@@ -708,7 +710,7 @@ FEED_FORWARD.add(
     "relu6",
     "It cuts off above as well: no unit answers more than 6.",
     "What should max(10, 0) be?",
-    "ReLU has a lower limit. Which upper one has it?",
+    "ReLU has a lower limit. Which upper limit does it have?",
     "F.relu in place of F.relu6.",
 )(_with(F.relu6))
 
@@ -849,7 +851,8 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
     "down-bias-is-up-bias",
     "The second bias is `up_bias` again: that fits only where D is H.",
     "Which of the arguments does not appear in your code?",
-    "Read the name of the bias in your last line. How many numbers does it have, and how many has a token?",
+    "Read the name of the bias in your last line. How many numbers does it have, and how many does a token "
+    "have?",
     "The last line ends with + down_bias.",
 )
 def _(x, up_weight, up_bias, down_weight, down_bias):
@@ -1128,7 +1131,7 @@ def _(x, up_weight, up_bias, down_weight, down_bias):
     "axes-fixed",
     "It works for a certain number of axes only.",
     "x is [..., H]: what does yours do with one token [H], and with a batch [B, S, H]?",
-    "Look for what counts on a number of axes: a loop, x.T, torch.mm or bmm, letters in einsum.",
+    "Look for what depends on the number of axes: a loop, x.T, torch.mm or bmm, letters in einsum.",
     "`x @ up_weight.T` takes x with any axes before the last. In einsum these are written as `...`.",
     on="a batch of one text",
 )
@@ -1265,7 +1268,8 @@ def _(up_weight, up_bias, down_weight, down_bias):
     "bias-through-transpose",
     "The first bias goes through down_weight the wrong way round.",
     "Which axis of down_weight [H, D] has to meet the D numbers of up_bias?",
-    "`down_weight @ b` and `b @ down_weight` are not the same.",
+    "Where H = D, both sides of `@` fit. Which axis of a matrix meets a vector on its right, and which one "
+    "on its left?",
     "down_weight @ up_bias, or up_bias @ down_weight.T.",
 )
 def _(up_weight, up_bias, down_weight, down_bias):
@@ -1276,7 +1280,7 @@ def _(up_weight, up_bias, down_weight, down_bias):
     "bias-through-both",
     "The first bias goes through the one matrix, so through both layers.",
     "Which of the two layers comes after up_bias?",
-    "up_bias is added after the first matrix: that one it does not meet any more.",
+    "up_bias is added after the first matrix, so it no longer meets that one.",
     "down_weight @ up_bias, plus down_bias.",
 )
 def _(up_weight, up_bias, down_weight, down_bias):
@@ -1287,7 +1291,7 @@ def _(up_weight, up_bias, down_weight, down_bias):
     "both-biases-through-down",
     "down_bias goes through the second matrix as well.",
     "Which matrix comes after down_bias?",
-    "Set brackets: what does down_weight multiply in yours?",
+    "Look at your brackets: what does down_weight multiply?",
     "down_weight @ up_bias, and then + down_bias.",
 )
 def _(up_weight, up_bias, down_weight, down_bias):
@@ -1309,8 +1313,8 @@ def _(up_weight, up_bias, down_weight, down_bias):
     "exchanged",
     "The matrix and the bias come back in the wrong order.",
     "Which of the two is asked for first?",
-    "Look at the shapes that come back: [H, H] first, then [H].",
-    "return matrix, bias",
+    "Look at the shapes of what you return. Which of them is that of a matrix?",
+    "First the matrix [H, H], then the bias [H]: return matrix, bias",
 )
 def _(up_weight, up_bias, down_weight, down_bias):
     return _one_bias(up_bias, down_weight, down_bias), down_weight @ up_weight
@@ -1434,7 +1438,7 @@ CENTRED.add(
 CENTRED.add(
     "centred-over-everything",
     "One mean of all numbers is subtracted: changing one token moves the others.",
-    "How many means should there be for six tokens?",
+    "How many means should there be for two tokens?",
     "`mean()` without an axis runs over tokens and features.",
     "One mean for each token: x.mean(-1, keepdim=True).",
 )(_centred_by(lambda x: x - x.mean()))

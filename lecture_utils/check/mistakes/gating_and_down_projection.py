@@ -49,7 +49,7 @@ SWIGLU.add(
 SWIGLU.add(
     "sigmoid-for-silu",
     "The gate is the sigmoid of z alone: it can neither amplify nor turn a candidate over.",
-    "What is the gate of z = 2 in the table under Who sets the gates?: the column sigmoid, or the column SiLU?",
+    "Under Who sets the gates? is a table. Is the gate of z = 2 in its column sigmoid, or in SiLU?",
     "SiLU is built from the sigmoid. Which factor is not there yet?",
     "SiLU(z) is z * torch.sigmoid(z), or F.silu(z).",
 )(_with_gate(torch.sigmoid))
@@ -116,14 +116,16 @@ SWIGLU.add(
     "If one z grows, may the other gates shrink?",
     "The second factor of SiLU is made from its own z alone. Which curve is it?",
     "F.silu(z), or z * torch.sigmoid(z).",
+    on="H = D",
 )(_with_gate(lambda z: z * torch.softmax(z, -1)))
 
 SWIGLU.add(
     "softmax-for-silu",
-    "The gates are a softmax over the candidates: they compete, and add up to 1.",
+    "The gates are a softmax: they compete, and add up to 1.",
     "If one z grows, may the other gates shrink?",
     "Each gate is made from its own z alone, by one curve.",
     "F.silu in place of softmax: it works entry by entry, and needs no axis.",
+    on="H = D",
 )(_with_gate(lambda z: torch.softmax(z, -1)))
 
 
@@ -421,7 +423,7 @@ def _(x, gate_weight, up_weight, down_weight):
 
 
 def _reshaped(*which, way=torch.Tensor.reshape):
-    """SwiGLU with `@`; the weights in these places are not turned over, but read in rows of another length."""
+    """SwiGLU with `@`; weights in these places are reshaped, not transposed."""
 
     def swiglu(x, *weights):
         turned = [way(w, *w.shape[::-1]) if i in which else w.T for i, w in enumerate(weights)]
@@ -434,9 +436,8 @@ def _reshaped(*which, way=torch.Tensor.reshape):
 SWIGLU.add(
     "weights-reshaped",
     "A matrix is reshaped where it should be transposed: the sizes fit, and the numbers stand elsewhere.",
-    "Which number of a [2, 3] matrix comes second in the first row after a reshape to [3, 2], and which after "
-    "a transpose?",
-    "Look for reshape or view around a weight. It reads the numbers row by row, in the old order.",
+    "Reshape [[1, 2, 3], [4, 5, 6]] to [3, 2], and transpose it: what is the first row of each?",
+    "Look for reshape or view around a weight: they leave the numbers in their order.",
     "weight.T turns a matrix over; F.linear(x, weight) does that for you.",
 )(_reshaped(2))
 
@@ -519,7 +520,7 @@ SWIGLU.add(
     "exp-overflows-to-nan",
     "In fp16 z = 12 gives nan: a power of e went beyond 65504, where fp16 ends.",
     "How large is e to the power of 12?",
-    "Look for exp in your lines. It is infinity there, above and below the line of a fraction.",
+    "Look for exp in your lines. It is infinity there, and infinity divided by infinity is nan.",
     "F.silu(z), or z * torch.sigmoid(z): neither of them overflows.",
 )(_with_gate(lambda z: z * torch.exp(z) / (1 + torch.exp(z))))
 
@@ -816,11 +817,6 @@ def _(hidden_size, multiple_of, multiplier=1.0):
 )
 def _(hidden_size, multiple_of, multiplier=1.0):
     return multiple_of * math.ceil(multiplier * int(8 * hidden_size / 3) / multiple_of)
-
-
-@INTERMEDIATE_SIZE.also("second-cut-missing")
-def _(hidden_size, multiple_of, multiplier=1.0):
-    return -(-(multiplier * (8 * hidden_size // 3)) // multiple_of) * multiple_of
 
 
 @INTERMEDIATE_SIZE.add(
@@ -1124,7 +1120,7 @@ for _mistake in list(DOUBLED_TOKEN):  # as they are written down
     "At 0 the sigmoid is 0.5, and SiLU is 0.",
     "What is 0 times a sigmoid?",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
-    "Look for a row of the table in which both columns show the same number.",
+    "Look for a row of the table under Who sets the gates? where both columns agree.",
 )
 def _():
     return _numbers(0)[0]
@@ -1135,7 +1131,7 @@ def _():
     "At -1 the two have the same size, and opposite signs.",
     "Is a gate of -0.27 the same as one of 0.27?",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing, not even the sign?",
-    "Look for a row of the table in which both columns show the same number, with the same sign.",
+    "Look for a row of the table under Who sets the gates? where both columns agree, with the same sign.",
 )
 def _():
     return _numbers(-1)[0]
@@ -1157,7 +1153,7 @@ def _():
     "That is the z of H = 3 with everything 1, where a test can tell the two apart.",
     "Which z makes SiLU and sigmoid equal?",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
-    "Look for a row of the table in which both columns show the same number.",
+    "Look for a row of the table under Who sets the gates? where both columns agree.",
 )
 def _():
     return _numbers(3)[0]
@@ -1168,7 +1164,7 @@ def _():
     "Far out they part: the sigmoid goes to 1, and SiLU goes on.",
     "What is SiLU(4) in the table, and what is the sigmoid of 4?",
     "SiLU(z) is z times the sigmoid. Which factor changes nothing?",
-    "Look for a row of the table in which both columns show the same number.",
+    "Look for a row of the table under Who sets the gates? where both columns agree.",
 )
 def _():
     return _numbers(math.inf)[0]
@@ -1482,9 +1478,10 @@ FUSED_SWIGLU.take(
     lambda swiglu: lambda x, gate_up_weight, down_weight: swiglu(x, *gate_up_weight.chunk(2), down_weight),
     # What has texts of its own above, and what speaks of matrices that are not there.
     without=(
-        "gate-and-up-exchanged", "gate-weight-twice", "up-weight-twice", "gate-branch-alone", "up-branch-alone",
-        "no-gate", "no-activation", "silu-on-both", "silu-after-product", "down-projection-missing",
-        "silu-before-projection", "silu-at-the-end", "silu-of-a-matrix", "matrices-multiplied", "token-gated",
+        "gate-and-up-exchanged", "gate-weight-twice", "up-weight-twice", "gate-branch-alone",
+        "up-branch-alone", "no-gate", "no-activation", "silu-on-both", "silu-after-product",
+        "down-projection-missing", "silu-before-projection", "silu-at-the-end", "silu-of-a-matrix",
+        "matrices-multiplied", "token-gated",
         "projected-down-too-early", "weights-not-transposed", "gate-and-up-not-transposed",
         "down-weight-not-transposed", "weights-reshaped", "two-axes-only", "three-axes-only", "quick-gelu",
         "left-in-fp32", "exp-overflows", "exp-overflows-to-nan", "gates-of-one-token",

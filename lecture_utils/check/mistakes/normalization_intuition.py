@@ -351,7 +351,7 @@ def _(x):
     "divided-by-range",
     "It divides by the range, the largest number minus the smallest.",
     "How many of the numbers should have a say in the spread?",
-    "The range is set by two numbers. The standard deviation averages over all of them.",
+    "The range is set by two numbers. Which measure of spread in the formula averages over all of them?",
     "Divide by the root of the mean of the squared distances from the mean.",
 )
 def _(x):
@@ -641,7 +641,7 @@ def _(x, weight, bias, eps):
     "`eps` is added to the normalized token, and the denominator does without it.",
     "Which number has to be kept away from 0?",
     "For the token [4, 4] the denominator is 0. Look at what it is made of.",
-    "eps belongs into the denominator: (variance + eps), and the root of that.",
+    "eps belongs in the denominator: (variance + eps), and the root of that.",
 )
 def _(x, weight, bias, eps):
     return (_normal(x, 0.0) + eps) * weight + bias
@@ -759,7 +759,7 @@ def _(x, weight, bias, eps):
 @LAYER_NORM.add(
     "divided-by-len",
     "It divides a sum by len(x): that is the size of the first axis, not of the last.",
-    "How many features has a token here, and what is len(x)?",
+    "How many features does a token have here, and what is len(x)?",
     "len counts the entries of the first axis. Which axis holds the features of a token?",
     "x.shape[-1] in place of len(x); or a mean over -1 in place of the sum.",
 )
@@ -1060,7 +1060,7 @@ def _(x, weight, bias, eps):
 @LAYER_NORM.add(
     "bias-divided",
     "The bias is divided by the root too: it is added before the division.",
-    "What should come out of the token [4, 4], for which nothing is left without its mean?",
+    "Without its mean, nothing is left of the token [4, 4]. What should come out of it?",
     "Follow the order of the steps: mean, root, weight, bias. Where does your division end?",
     "The bias comes last, outside of every bracket.",
 )
@@ -1088,7 +1088,7 @@ def _(x, weight, bias, eps):
     "weight-added",
     "The weight is added, not multiplied.",
     "What should come out where weight is 0 and bias is 0?",
-    "A weight that makes a feature larger or smaller is a factor.",
+    "Look at what stands between the fraction and weight in the formula.",
     "Multiply the normalized x by weight; only bias is added.",
 )
 def _(x, weight, bias, eps):
@@ -1110,7 +1110,7 @@ def _(x, weight, bias, eps):
     "one-plus-weight",
     "It multiplies by (1 + weight).",
     "By which number is a feature multiplied when its weight is 1?",
-    "The weight starts at 1 and is the factor itself.",
+    "A new layer starts with weight 1 and leaves the normalized token as it is. What does yours make of it?",
     "weight times the normalized x, nothing added to weight.",
 )
 def _(x, weight, bias, eps):
@@ -1121,7 +1121,7 @@ def _(x, weight, bias, eps):
     "weight-twice",
     "The weight is applied twice.",
     "How many of your lines contain weight?",
-    "Once is enough: one factor for each feature.",
+    "The formula has weight in one place. Where are the two places in your code?",
     "Normalize without weight; multiply by it once, before bias is added.",
 )
 def _(x, weight, bias, eps):
@@ -1132,7 +1132,7 @@ def _(x, weight, bias, eps):
     "weight-before-norm",
     "The weight is applied before the statistics: mean and variance are those of weight · x.",
     "Of which numbers should mean and variance be?",
-    "The statistics belong to the token as it comes in.",
+    "Find the first line that uses weight. Does it come before mean and variance, or after?",
     "Normalize x first; multiply by weight and add bias at the end.",
 )
 def _(x, weight, bias, eps):
@@ -1162,8 +1162,8 @@ def _():
     "root-of-n",
     "√10 is close. The runaway pulls the mean towards itself, though.",
     "Let the runaway be t and the other nine 0. How far is t from the mean of the ten?",
-    "The mean of the ten is t / 10, not 0. That changes the distance, and the variance as well.",
-    "The distance is 0.9 t; the variance is 0.09 t².",
+    "Is 0 the mean of the ten? What it really is changes the distance, and the variance as well.",
+    "The mean is t / 10, so the distance is 0.9 t; the variance is 0.09 t².",
 )
 def _():
     return torch.tensor(math.sqrt(10), dtype=torch.float64)
@@ -1172,7 +1172,7 @@ def _():
 @LARGEST_SCORE.add(
     "root-2-times-as-far",
     "That is √2 times the score among five: it does not grow quite like √n.",
-    "By this rule 8000 would have the score 2 · √(2/5), 1.26, in [0, 8000]. Which score has it?",
+    "By this rule 8000 would have the score 2 · √(2/5), 1.26, in [0, 8000]. Which score does it have?",
     "Try `standard_score` on two, five and six numbers, one of them 8000, and square the three scores.",
     "Let the runaway be t and the nine others 0: the mean is 0.1 t, the variance 0.09 t².",
 )
@@ -1205,7 +1205,7 @@ def _():
 @LARGEST_SCORE.add(
     "twice-as-many-twice-as-far",
     "Twice as many numbers do not double the score.",
-    "Which score has 8000 in [0, 8000]? Has it twice that in [0, 0, 0, 8000]?",
+    "Which score does 8000 have in [0, 8000]? Is it twice that in [0, 0, 0, 8000]?",
     "Try `standard_score` on two, four and five numbers, one of them 8000. How does the score grow?",
     "Let the runaway be t and the nine others 0: the mean is 0.1 t, the variance 0.09 t².",
 )
@@ -1268,7 +1268,7 @@ def _(x, real, eps):
     "padding-as-zeros",
     "The padding is set to zero, and still counted: zeros are numbers too.",
     "By how many tokens do you divide your sum?",
-    "A zero adds nothing to the sum of a mean, but it is one number more in it.",
+    "A zero adds nothing to a sum. Is it counted when you divide that sum?",
     "Divide by the number of real tokens, real.sum(), or take the statistics of x[real].",
 )
 def _(x, real, eps):

@@ -76,8 +76,8 @@ def _(x, weight, eps):
     "eps-squared",
     "`eps` is squared before it is added.",
     "Whose squares belong under the root?",
-    "eps already has the size of a square: it is added to the mean of squares as it is.",
-    "Square x, take its mean, and then add eps.",
+    "Compare what stands under the root in the formula and in your code. What is done to eps in each?",
+    "Square x, take its mean, and then add eps as it is.",
 )
 def _(x, weight, eps):
     return _scaled(x, _mean_square(x), weight, eps**2)
@@ -120,7 +120,7 @@ def _(x, weight, eps):
     "eps-missing",
     "`eps` is not used: a tiny token comes out at full size, and a token of zeros gives 0 / 0.",
     "What keeps a tiny token small, and what does your function do with a token of zeros?",
-    "Something small has to keep the denominator away from 0.",
+    "Something small has to keep the denominator away from 0. Which argument have you not used?",
     "Add eps to the mean of squares, before the root.",
 )
 def _(x, weight, eps):
@@ -210,8 +210,8 @@ def _(x, weight, eps):
     "weight-forgotten",
     "The weight is not applied.",
     "What does the layer learn, and where does it come in?",
-    "One factor per feature is still missing at the end.",
-    "Multiply what you return by weight.",
+    "Compare the end of your function with the formula: which argument has no place yet?",
+    "Multiply what you return by weight: one factor for each feature.",
 )
 def _(x, weight, eps):
     return _scaled(x, _mean_square(x), torch.ones_like(weight), eps) + 0 * weight
@@ -221,7 +221,7 @@ def _(x, weight, eps):
     "one-plus-weight",
     "It multiplies by (1 + weight), as another family of models does.",
     "What does your function give where weight is 1?",
-    "In Llama the weight starts at 1 and is the factor itself.",
+    "In Llama the weight starts at 1, and the output then has RMS 1. What is the RMS of yours?",
     "weight times the normalized x, nothing added to weight.",
 )
 def _(x, weight, eps):
@@ -232,7 +232,7 @@ def _(x, weight, eps):
     "weight-added",
     "The weight is added, not multiplied.",
     "What should come out where weight is 0?",
-    "A weight that makes a feature matter more or less is a factor.",
+    "Look at what stands between the fraction and weight in the formula.",
     "Multiply the normalized x by weight.",
 )
 def _(x, weight, eps):
@@ -254,7 +254,7 @@ def _(x, weight, eps):
     "weight-before-norm",
     "The weight is applied before the statistic: the mean of squares is that of weight · x.",
     "Of which numbers should the squares be?",
-    "The statistic belongs to the token as it comes in.",
+    "Find the first line that uses weight. Does it come before the mean of squares, or after?",
     "Normalize x first; multiply by weight at the end.",
 )
 def _(x, weight, eps):
@@ -266,7 +266,7 @@ def _(x, weight, eps):
     "weight-twice",
     "The weight is applied twice.",
     "How many lines of yours contain weight?",
-    "Once is enough: one factor per feature.",
+    "The formula has weight in one place. Where are the two places in your code?",
     "Normalize without weight; multiply by it once, in the last line.",
 )
 def _(x, weight, eps):
@@ -300,7 +300,7 @@ def _(x, weight, eps):
     "sum-for-mean",
     "It adds the squares up and does not average: the output has length 1, not RMS 1.",
     "How long is your output for [3, 4]: what are its squares on average?",
-    "The M of RMS: the squares are averaged over the H features.",
+    "What does the M of RMS stand for? By what do you divide the sum of the squares?",
     "mean(-1, keepdim=True) in place of sum or norm.",
 )
 def _(x, weight, eps):
@@ -327,7 +327,7 @@ def _(x, weight, eps):
     "absolute-values",
     "It averages absolute values, not squares.",
     "Which of the three letters of RMS is missing?",
-    "The typical size is the root of the mean of the squares.",
+    "Read R, M, S from right to left: they are three steps. Which of them is different in yours?",
     "Square, then mean, then root.",
 )
 def _(x, weight, eps):
@@ -431,7 +431,7 @@ def _(x, weight, eps):
 @RMS_NORM.add(
     "left-in-fp32",
     "The result stays in fp32, whatever came in.",
-    "Which dtype has each factor of your last line?",
+    "Which dtype does each factor of your last line have?",
     "fp32 times 16 bits is fp32. And is `x` still the x that came in, when you ask for its dtype?",
     "Keep dtype = x.dtype in the first line. The last line multiplies weight, as it came, by the normalized "
     "token "
@@ -549,7 +549,7 @@ def _(x, weight, eps, grad_output):
     "sum-for-mean",
     "The second term of grad_x is H times too large.",
     "What became of the 1/H of ∂r/∂x?",
-    "The sum over the features is divided by H: what is that called?",
+    "The 1/H comes from the mean under the root. Where is it in your second term?",
     "mean(-1, keepdim=True) of weight · grad_output · x.",
 )
 def _(x, weight, eps, grad_output):
@@ -561,7 +561,7 @@ def _(x, weight, eps, grad_output):
     "wrong-power",
     "The power of r in the second term of grad_x is not the right one.",
     "What is the slope of (…)^(-1/2), written with r?",
-    "(mean_square + eps)^(-3/2) is which power of r?",
+    "Differentiating lowers the exponent by 1. Which exponent is left, and which power of r is that?",
     "r**3.",
 )
 def _(x, weight, eps, grad_output):
@@ -579,7 +579,7 @@ def _(x, weight, eps, grad_output):
     "weight-missing-in-sum",
     "The weight is missing inside the sum of grad_x.",
     "The gradient reaches r through every feature of y. What does each of them contain?",
-    "y_i = w_i · x_i · r, so the slope with respect to r is w_i · x_i.",
+    "y_i = w_i · x_i · r. What is its slope with respect to r, and is all of it in your sum?",
     "Average weight · grad_output · x over the features.",
 )
 def _(x, weight, eps, grad_output):
@@ -592,7 +592,7 @@ def _(x, weight, eps, grad_output):
     "weight-forgotten",
     "grad_x does not contain the weight.",
     "What stands between x and y besides r?",
-    "By the chain rule grad_output is multiplied by weight before anything else.",
+    "y_i = w_i · x_i · r. What is its slope with respect to x_i, if r stays as it is?",
     "Compute weight * grad_output once, and use it in both terms.",
 )
 def _(x, weight, eps, grad_output):
@@ -603,7 +603,7 @@ def _(x, weight, eps, grad_output):
     "weight-gradient-not-added-up",
     "grad_weight is not summed over the tokens.",
     "How many weights are there, and how many numbers did you return?",
-    "All tokens share one weight: each adds its part.",
+    "All tokens share one weight. What becomes of the part that each of them gives?",
     "Sum over every axis but the last.",
 )
 def _(x, weight, eps, grad_output):
@@ -625,7 +625,7 @@ def _(x, weight, eps, grad_output):
     "weight-gradient-of-x",
     "grad_weight uses x, not the normalized x.",
     "What is weight multiplied by in y?",
-    "y_i = w_i · x_i · r: the slope with respect to w_i is …",
+    "y_i = w_i · x_i · r. What is its slope with respect to w_i?",
     "grad_output · x · r, summed over the tokens.",
 )
 def _(x, weight, eps, grad_output):
@@ -823,7 +823,7 @@ def _(x, weight, eps, grad_output):
     "exchanged",
     "The two gradients come back in the wrong order.",
     "Which of the two has the shape of x?",
-    "The order is that of the arguments: x, then weight.",
+    "Look at the shapes that you return, and at the order that the exercise asks for.",
     "return grad_x, grad_weight",
 )
 def _(x, weight, eps, grad_output):
@@ -856,8 +856,8 @@ def _(x, weight, eps):
     "one-added-to-output",
     "It adds 1 to the output, not to the weight.",
     "Which number is 1 added to?",
-    "1 + weight · x is not (1 + weight) · x.",
-    "Set brackets around (1 + weight).",
+    "A product is taken before a sum. Which is to be done first here?",
+    "Put brackets around (1 + weight).",
 )
 def _(x, weight, eps):
     return 1 + _scaled(x, _mean_square(x), weight, eps)
@@ -900,8 +900,8 @@ def _():
     "length-one",
     "RMSNorm does not make the length 1: it makes the root mean square 1.",
     "How long is a vector of four features with RMS 1?",
-    "Divide 5 by the root of the mean of the squares, 25.",
-    "The RMS of [5, 5, 5, 5] is 5.",
+    "Divide 5 by a root: not of the sum of the squares, but of what?",
+    "The mean of the squares is 25, so the RMS of [5, 5, 5, 5] is 5.",
 )
 def _():
     return torch.full((4,), 0.5).double(), torch.zeros(4).double()
@@ -911,8 +911,8 @@ def _():
     "unchanged",
     "RMSNorm does not leave the token as it is.",
     "By which number does RMSNorm divide it?",
-    "The mean of the squares is 25. Its root?",
-    "Divide every 5 by the RMS, 5.",
+    "Square the four features and take the mean. What is its root?",
+    "The mean of the squares is 25. Divide every 5 by the RMS, 5.",
 )
 def _():
     return torch.full((4,), 5.0).double(), torch.zeros(4).double()
@@ -933,8 +933,8 @@ def _():
     "both-one",
     "LayerNorm does subtract the mean.",
     "What is left of [5, 5, 5, 5] when its mean is subtracted?",
-    "The mean is 5. Subtract it from each feature.",
-    "After centering every feature is 0, and 0 stays 0.",
+    "LayerNorm has a step before it divides. Do that step by hand.",
+    "The mean is 5. After centering every feature is 0, and 0 stays 0.",
 )
 def _():
     return torch.ones(4).double(), torch.ones(4).double()
@@ -943,9 +943,9 @@ def _():
 @CONSTANT_TOKEN.add(
     "zero-by-zero",
     "LayerNorm does not divide by 0: eps keeps the root away from it.",
-    "What is 0 divided by the root of a small number?",
-    "After centering every feature is 0, and the denominator is √(0 + eps).",
-    "0 divided by √eps.",
+    "What is left of the token after centering, and what is LayerNorm's denominator then?",
+    "The variance is 0. What is added to it before the root is taken?",
+    "Every feature is 0, and the denominator is √(0 + eps): 0 divided by √eps.",
 )
 def _():
     return torch.ones(4).double(), torch.full((4,), torch.nan).double()
@@ -966,8 +966,8 @@ def _():
     "layer-norm-unchanged",
     "LayerNorm does not leave the token as it is.",
     "What does LayerNorm do first?",
-    "The mean of [5, 5, 5, 5] is 5. Subtract it from each feature.",
-    "After centering nothing but zeros is left.",
+    "Take the mean of the token, and do with it what LayerNorm does first.",
+    "The mean of [5, 5, 5, 5] is 5. After centering nothing but zeros is left.",
 )
 def _():
     return torch.ones(4).double(), torch.full((4,), 5.0).double()

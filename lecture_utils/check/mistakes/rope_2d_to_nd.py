@@ -128,7 +128,7 @@ def _(x, angle):
     "degrees",
     "It takes the angle for degrees.",
     "How much is a quarter turn in the unit of this lesson?",
-    "torch.cos and torch.sin want radians, and radians is what comes in.",
+    "Which unit do torch.cos and torch.sin want, and in which unit does `angle` come in?",
     "Give `angle` to cos and sin as it is.",
 )
 def _(x, angle):
@@ -161,7 +161,7 @@ def _(x, angle):
     "concatenated",
     "The two rows are joined along an axis that was there before, with `cat`.",
     "What is the shape of one row, and what should the shape of both together be?",
-    "`cat` makes an axis longer, `stack` makes a new one.",
+    "`cat` makes an axis longer. Which function makes a new one?",
     "torch.stack((…, …), dim=-1).",
 )
 def _(x, angle):
@@ -267,7 +267,7 @@ def _(x, angle):
     "features-exchanged",
     "It takes the second feature for the first, and the first for the second.",
     "At angle 0 nothing may move. What becomes of [2, 1]?",
-    "Which of your names stands for x[..., 0]?",
+    "Which of your names stands for the first feature of x, and which for the second?",
     "first = x[..., 0], second = x[..., 1].",
 )
 def _(x, angle):
@@ -331,7 +331,7 @@ def _(head_dim, base):
     "reaches-base",
     "The last step is 1/base: the exponents run from 0 to -1 with both ends.",
     "For d = 4 the last exponent is -1/2. Which one do you have?",
-    "linspace includes its end. Does the formula ever reach -1?",
+    "Does the exponent of the formula ever reach -1? Where do yours end? (`linspace` includes its end.)",
     "The largest i is d/2 - 1, so the last exponent is -(d - 2)/d.",
 )
 def _(head_dim, base):
@@ -358,7 +358,7 @@ def _(head_dim, base):
     "one-per-feature",
     "It has one step for each feature, not one for each pair.",
     "How many numbers came back for d = 4, and how many pairs are there?",
-    "2i goes up in steps of 2. How does your arange go?",
+    "By how much does 2i grow from one pair to the next, and by how much do your numbers grow?",
     "torch.arange(0, head_dim, 2) has d/2 entries.",
 )
 def _(head_dim, base):
@@ -380,7 +380,7 @@ def _(head_dim, base):
     "Every step is there twice. That comes later, in `cos_sin`.",
     "How many numbers came back for d = 4, and how many pairs are there?",
     "The result is [head_dim / 2]: one number for each pair.",
-    "Return the d/2 steps without the cat.",
+    "Return the d/2 steps once: without cat, repeat or repeat_interleave.",
 )
 def _(head_dim, base):
     return (base ** -_exponents(head_dim)).repeat(2)
@@ -395,7 +395,7 @@ def _(head_dim, base):
     "too-few-pairs",
     "It stops half way: a quarter of d, not a half.",
     "How many numbers came back for d = 4, and how many pairs are there?",
-    "2i runs up to d - 2. Where does yours end?",
+    "What is the largest 2i, if i runs up to d/2 - 1? Where do your numbers end?",
     "torch.arange(0, head_dim, 2): the end is head_dim, the step is 2.",
 )
 def _(head_dim, base):
@@ -439,7 +439,7 @@ def _(head_dim, base):
     "e-for-base",
     "It raises e to the exponents: `base` is not used.",
     "Which number does torch.exp raise to a power?",
-    "Every pair of the formula is a power of `base`. Does `base` occur in your code?",
+    "Every step of the formula is a power of `base`. Does `base` occur in your code?",
     "base ** (-exponents); with exp it would be torch.exp(-exponents * math.log(base)).",
 )
 def _(head_dim, base):
@@ -450,8 +450,8 @@ def _(head_dim, base):
     "multiplied-not-raised",
     "`base` is multiplied by the exponents, not raised to them: the first step is infinite.",
     "What is base to the power 0, and what is base times 0?",
-    "Look at the sign between base and the exponents.",
-    "`**` raises to a power.",
+    "Look at the operator between base and the exponents.",
+    "`**` raises to a power: base ** (-exponents).",
 )
 def _(head_dim, base):
     return 1 / (base * _exponents(head_dim))
@@ -489,7 +489,7 @@ def _(head_dim, base):
     "The steps come in reversed order, the slowest first.",
     "Which pair should turn one radian per position?",
     "i = 0 gives exponent 0. At which end of your result is it?",
-    "Count upwards: torch.arange(0, head_dim, 2).",
+    "Count upwards, torch.arange(0, head_dim, 2), and leave the result in that order.",
 )
 def _(head_dim, base):
     return (base ** -_exponents(head_dim)).flip(0)
@@ -499,7 +499,7 @@ def _(head_dim, base):
     "full-turns",
     "A factor 2π comes in, and the steps are radians already.",
     "How many radians per position does the first pair turn, by the formula?",
-    "base to the power 0 is 1, and nothing more is multiplied.",
+    "base to the power 0 is 1. What else comes into your first step?",
     "Leave 2π out: base ** (-exponents) is the whole formula.",
 )
 def _(head_dim, base):
@@ -527,7 +527,7 @@ def _(head_dim, base):
     "`base` is raised to 2i, and the result is divided by d: the first step is 1/d.",
     "What is base to the power 0, and what is your first step?",
     "Without brackets, which comes first: the power or the division?",
-    "Put the whole exponent into brackets: base ** (-exponents / head_dim).",
+    "Put the whole exponent into brackets: base ** (-torch.arange(0, head_dim, 2) / head_dim).",
 )
 def _(head_dim, base):
     return base ** -torch.arange(0, head_dim, 2).float() / head_dim
@@ -537,7 +537,7 @@ def _(head_dim, base):
     "minus-before-base",
     "The minus stands before `base`, not in the exponent: the steps are negative and grow.",
     "Can a step be negative, and should the last one be the largest?",
-    "Python raises to a power first and puts the minus before the result. Where does the formula have it?",
+    "Python raises to a power first and then applies the minus. Where does the formula have its minus?",
     "base ** (-exponents).",
 )
 def _(head_dim, base):
@@ -548,8 +548,8 @@ def _(head_dim, base):
     "positions-per-turn",
     "It gives the positions that a full turn takes, not the radians per position.",
     "Which pair should have the largest number, the fastest or the slowest?",
-    "The formula has no 2π, and its exponents are not positive.",
-    "base ** (-exponents) is the whole formula.",
+    "Write the formula beside your line. What does your line have that the formula does not?",
+    "The formula has no 2π, and a minus in the exponent: base ** (-exponents) is all of it.",
 )
 def _(head_dim, base):
     return 2 * math.pi * base ** _exponents(head_dim)
@@ -569,7 +569,7 @@ def _(head_dim, base):
 @INV_FREQ.add(
     "a-tenth-each",
     "Each step is a tenth of the one before: right for d = 8 and base 10000 only.",
-    "The clocks above were ten times slower each. For which d and which base?",
+    "Each hand of the clocks above is ten times slower than the one before. For which d and which base?",
     "Where do `head_dim` and `base` come into your steps?",
     "base ** (-exponents), with exponents = torch.arange(0, head_dim, 2) / head_dim.",
 )
@@ -593,7 +593,7 @@ def _at(positions, inv_freq):
     "positions-ignored",
     "It counts the tokens from 0 and does not look at `positions`.",
     "A text is continued with tokens 5, 6 and 7. Which positions does your function give them?",
-    "Where in your function are the values of `positions`, and where only how many there are?",
+    "Where does your function use the values of `positions`, and where only how many there are?",
     "Multiply `positions` themselves by inv_freq, not an arange.",
     on="a continued text",
 )
@@ -623,7 +623,7 @@ def _(positions, inv_freq):
     "begins-at-5",
     "It begins at 5, whatever the positions are.",
     "A text begins at position 0. Which positions does your function give its tokens?",
-    "Look for a 5 in your code. Where are the values of `positions`?",
+    "Look for a 5 in your code. Where does your function use the values of `positions`?",
     "Multiply `positions` themselves by inv_freq, not an arange.",
     on="position 0",
 )
@@ -652,7 +652,7 @@ def _(positions, inv_freq):
     "restarted",
     "It subtracts the first position: every text begins at 0.",
     "A text is continued with tokens 5, 6 and 7. By which angle should the first of them turn?",
-    "Something is subtracted from the positions. Are they to be changed?",
+    "Which line subtracts something from the positions, and what for?",
     "Multiply `positions` by inv_freq as they are.",
 )
 def _(positions, inv_freq):
@@ -663,7 +663,7 @@ def _(positions, inv_freq):
     "positions-from-1",
     "It counts positions from 1: position 0 turns as well.",
     "What should the cosine be at position 0?",
-    "Something is added to the positions. Are they to be changed?",
+    "Which line adds something to the positions, and what for?",
     "Multiply `positions` by inv_freq as they are.",
     on="position 0",
 )
@@ -785,7 +785,7 @@ def _(positions, inv_freq):
     "stacked",
     "The two copies of the angles are stacked on a new axis: the result has one axis too many.",
     "How many axes should the result have, and how many came back?",
-    "`stack` makes a new axis, `cat` makes an axis longer.",
+    "`stack` makes a new axis. Which function makes an axis longer?",
     "torch.cat((angles, angles), dim=-1).",
 )
 def _(positions, inv_freq):
@@ -911,7 +911,7 @@ def _(positions, inv_freq):
     "sine-negative",
     "The sine has the wrong sign: the turn goes to the right.",
     "Is a small positive angle's sine positive or negative?",
-    "Something puts a minus on the angles, or on the sine.",
+    "Something puts a minus on the angles, or on the sine. Which line is it?",
     "The angles are positions times inv_freq, with no minus.",
 )
 def _(positions, inv_freq):
@@ -921,8 +921,8 @@ def _(positions, inv_freq):
 @COS_SIN.add(
     "degrees",
     "It takes the angles for degrees.",
-    "inv_freq holds steps per position. In which unit?",
-    "torch.cos and torch.sin want radians, and radians is what you have.",
+    "inv_freq holds the step of every pair. In which unit?",
+    "Which unit do torch.cos and torch.sin want, and which one does position times step have?",
     "Give the angles to cos and sin as they are.",
 )
 def _(positions, inv_freq):
@@ -932,8 +932,8 @@ def _(positions, inv_freq):
 @COS_SIN.add(
     "full-turns",
     "It has a factor 2π: the steps are taken for full turns.",
-    "inv_freq holds steps per position. In which unit?",
-    "Radians come in. Are they to be changed?",
+    "inv_freq holds the step of every pair. In which unit?",
+    "A pair of step 1 turns one radian per position. By how much does yours turn?",
     "The angles are positions times inv_freq, and nothing else.",
 )
 def _(positions, inv_freq):
@@ -955,7 +955,7 @@ def _(positions, inv_freq):
     "added",
     "Positions and steps are added, not multiplied.",
     "After five positions, how often has a pair taken its step?",
-    "Five steps of 0.01 are 0.05.",
+    "Five steps of 0.01 are 0.05. What do you get at position 5?",
     "The angle is positions times inv_freq.",
 )
 def _(positions, inv_freq):
@@ -989,9 +989,9 @@ def _(positions, inv_freq):
 @COS_SIN.add(
     "bf16-angles",
     "The angles are computed in 16 bits: far positions fall together.",
-    "Which whole numbers can 16 bits tell apart? Is 257 one of them?",
+    "Up to which position can a number of 16 bits tell neighbours apart?",
     "Which line rounds the positions or the steps to bf16 or fp16?",
-    "positions.float() * inv_freq in fp32; cast the finished cosines, if at all.",
+    "positions.float()[:, None] * inv_freq, in fp32; cast the finished cosines, if at all.",
 )
 def _(positions, inv_freq):
     return tuple(t.float() for t in _doubled(_at(positions, inv_freq).bfloat16()))
@@ -1045,7 +1045,7 @@ def _(x):
     "no-minus",
     "The halves are exchanged, and nothing is negated.",
     "Turn [2, 1] a quarter to the left. How many of its numbers change their sign?",
-    "The partner of a is -b.",
+    "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. Which half of the result has the minus?",
     "Put a minus on the half that comes first: (-b, a).",
 )
 def _(x):
@@ -1062,7 +1062,7 @@ def _(x):
     "minus-twice",
     "Both halves have a minus.",
     "Turn [2, 1] a quarter to the left. How many of its numbers change their sign?",
-    "The partner of a is -b, and the partner of b is a.",
+    "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. Which half of the result has no minus?",
     "Only the half that comes first has a minus: (-b, a).",
 )
 def _(x):
@@ -1072,9 +1072,9 @@ def _(x):
 
 @ROTATE_HALF.add(
     "halves-in-place",
-    "The halves stay where they are: only the first gets a minus.",
-    "The partner of a is made of which feature?",
-    "In [-3, -4, 1, 2] the numbers 3 and 4 have moved to the front.",
+    "The halves stay where they are, and one of them gets a minus.",
+    "Which feature is the partner of a made of?",
+    "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. Where do 3 and 4 stand, and where in your result?",
     "The second half comes first: (-b, a).",
 )
 def _(x):
@@ -1104,7 +1104,7 @@ def _(x):
     "evens-and-odds",
     "The halves that it exchanges are the even and the odd features.",
     "In [1, 2, 3, 4], which two numbers are the first half?",
-    "x[..., ::2] takes every second feature. Is that a half of the axis?",
+    "x[..., ::2] takes every second feature. Does that cut the axis in the middle?",
     "Cut the last axis in the middle: x.chunk(2, dim=-1).",
 )
 def _(x):
@@ -1115,7 +1115,8 @@ def _(x):
     "woven-together",
     "The right numbers come back woven into each other: one from each half in turn.",
     "In which order do the partners of [1, 2, 3, 4] come?",
-    "`stack` and `flatten` on the last axis take one from each in turn; `cat` puts one after the other.",
+    "`stack` and `flatten` on the last axis take one from each half in turn. Which function puts one half "
+    "after the other?",
     "torch.cat((-b, a), dim=-1).",
 )
 def _(x):
@@ -1127,7 +1128,7 @@ def _(x):
     "stacked",
     "The two halves are stacked on a new axis: the result has one axis too many.",
     "Which shape came in, and which one came back?",
-    "`stack` makes a new axis, `cat` makes an axis longer.",
+    "`stack` makes a new axis. Which function makes an axis longer?",
     "torch.cat((-b, a), dim=-1).",
 )
 def _(x):
@@ -1187,7 +1188,7 @@ def _(x):
     "joined-on-another-axis",
     "The features are cut in two, and the halves are joined on another axis.",
     "Which shape came in, and which one came back?",
-    "chunk and cat have to work on the same axis.",
+    "Which axis do you cut, and which axis does your `cat` make longer?",
     "torch.cat((-b, a), dim=-1).",
 )
 def _(x):
@@ -1205,7 +1206,7 @@ def _(x):
     "half-is-2",
     "It cuts after the second feature, whatever d is.",
     "Where is the middle of six features?",
-    "Look for a 2 in your slices.",
+    "Look for a 2 in your slices, or in `split`. Is it a number of parts or a number of features?",
     "x.shape[-1] // 2 is the middle; chunk finds it by itself.",
 )
 def _(x):
@@ -1239,9 +1240,9 @@ def _(x):
 @ROTATE_HALF.add(
     "two-axes-only",
     "It works for x of two axes only.",
-    "x may be one token, or have several axes before the last. What does x[:, :half] take then?",
-    "Which index takes a part of the last axis, however many axes stand before it?",
-    "x[..., :half] and x[..., half:].",
+    "x may be one token, or have several axes before the last. What does axis 1 hold then?",
+    "How do you reach the last axis, however many axes stand before it?",
+    "x[..., :half] and x[..., half:]; or dim=-1, in chunk and in cat.",
 )
 def _(x):
     half = x.shape[-1] // 2
@@ -1305,7 +1306,7 @@ def _(x):
     "half-a-turn",
     "Every feature gets a minus, and none changes its place.",
     "The partners of [1, 2, 3, 4] are [-3, -4, 1, 2]. Which numbers moved?",
-    "The name means the halves: one of the pair takes the place of the other.",
+    "The name speaks of the halves, not of half a turn. Where does each number of a pair go?",
     "The second half, with a minus, comes first: (-b, a).",
 )
 def _(x):
@@ -1375,7 +1376,7 @@ APPLY_ROPE.add(
 APPLY_ROPE.add(
     "axis-at-the-end",
     "The new axis of cos and sin stands last: the heads meet tokens, and the tokens meet features.",
-    "What is the shape of your cos, and what should it be held against q?",
+    "What is the shape of your cos, and which shape should it have when it meets q?",
     "Write [B, N, S, d] and the shape of your cos below each other, aligned at the right. What meets d?",
     "cos needs an axis of size 1 where q has its heads: cos.unsqueeze(1), [B, 1, S, d].",
 )(_both(_turned, axis=-1))
@@ -1416,7 +1417,7 @@ APPLY_ROPE.add(
 @APPLY_ROPE.add(
     "no-room-for-heads",
     "cos and sin have no axis for the heads: every head gets the angles of the text with its number.",
-    "What is the shape of cos, and what is it held against when it meets q?",
+    "What is the shape of cos, and which axis of q does its first axis meet?",
     "Write [B, N, S, d] and [B, S, d] below each other, aligned at the right. What meets N?",
     "cos.unsqueeze(1) is [B, 1, S, d].",
 )
@@ -1428,7 +1429,7 @@ APPLY_ROPE.add(
     "interleaved-partner",
     "The partners are neighbours, the angles are those of half-split pairs: no longer a rotation.",
     "Which feature is the partner of feature 0, and do the two share an angle?",
-    "cos and sin are [1, 0.01, 1, 0.01] in angles: features i and i + d/2 belong together.",
+    "The angles behind cos and sin are [1, 0.01, 1, 0.01]. Which two features share one of them?",
     "Use rotate_half, which exchanges the halves.",
 )(_both(lambda x, cos, sin: x * cos + _neighbour(x) * sin))
 
@@ -1436,7 +1437,7 @@ APPLY_ROPE.add(
     "mixed-layouts",
     "The angles are in order for neighbours, the partners are those of half-split: no longer a rotation.",
     "Do the two features of a pair get the same angle?",
-    "cos and sin come in ready for half-split pairs: [1, 0.01, 1, 0.01] in angles.",
+    "The angles behind cos and sin come in as [1, 0.01, 1, 0.01]. In which order do you use them?",
     "Use cos and sin as they come: no repeat_interleave.",
 )(_both(lambda x, cos, sin: x * _for_pairs(cos) + _partner(x) * _for_pairs(sin)))
 
@@ -1528,7 +1529,7 @@ APPLY_ROPE.add(
     "angles-made-anew",
     "It makes its own cosines and sines and does not look at those that come in.",
     "A text is continued at position 5. How would your function learn of it?",
-    "Where in your function are the values of `cos` and `sin`?",
+    "Where does your function use the values of the arguments `cos` and `sin`?",
     "Use the arguments: cos.unsqueeze(1), sin.unsqueeze(1).",
 )(_own_angles(10000.0))
 APPLY_ROPE.also("angles-made-anew")(_own_angles(500000.0))
@@ -1559,7 +1560,7 @@ def _(q, k, cos, sin):
 @APPLY_ROPE.add(
     "key-other-way",
     "Queries turn to the left, keys to the right: a score depends on the sum of the two positions.",
-    "Turn query and key by the same angle. Does their score stay?",
+    "A query and a key stand at the same position. Should turning both change the angle between them?",
     "Compare the signs of your two lines.",
     "Both lines are alike: x * cos + rotate_half(x) * sin.",
 )
@@ -1572,7 +1573,7 @@ def _(q, k, cos, sin):
     "exchanged",
     "Queries and keys come back in the wrong order.",
     "Which of the two has N heads?",
-    "The order is that of the arguments: q, then k.",
+    "In which order do q and k come in, and in which order do you return them?",
     "return the turned q first, then the turned k.",
 )
 def _(q, k, cos, sin):
@@ -1584,7 +1585,7 @@ def _(q, k, cos, sin):
     "query-twice",
     "The turned queries come back twice.",
     "Where in your second line is k?",
-    "The second line began as a copy of the first. Was every q replaced?",
+    "Look at what you return second. Which name is it, and what was it made from?",
     "k * cos + rotate_half(k) * sin.",
 )
 def _(q, k, cos, sin):
@@ -1596,7 +1597,7 @@ def _(q, k, cos, sin):
     "partner-of-query",
     "The keys get the partners of the queries.",
     "Whose partners stand in your second line?",
-    "The second line began as a copy of the first. Was every q replaced?",
+    "Go through the names in your line for k. Which of them belong to k, and which to q?",
     "k * cos + rotate_half(k) * sin.",
 )
 def _(q, k, cos, sin):
@@ -1607,8 +1608,8 @@ def _(q, k, cos, sin):
 @APPLY_ROPE.add(
     "query-for-key",
     "In the turned keys, q stands in place of k beside the cosine.",
-    "Whose cosine term stands in your second line?",
-    "The second line began as a copy of the first. Was every q replaced?",
+    "Which vector does the cosine multiply in your second line?",
+    "Go through the names in your line for k. Which of them belong to k, and which to q?",
     "k * cos + rotate_half(k) * sin.",
 )
 def _(q, k, cos, sin):
@@ -1620,7 +1621,7 @@ def _(q, k, cos, sin):
     "partner-of-key",
     "The queries get the partners of the keys.",
     "Whose partners stand in your first line?",
-    "Every name in the line for q should be q, cos or sin.",
+    "Go through the names in your line for q. Which of them belong to q, and which to k?",
     "q * cos + rotate_half(q) * sin.",
 )
 def _(q, k, cos, sin):
@@ -1644,7 +1645,7 @@ def _(q, k, cos, sin):
     "query-heads-left",
     "Only as many query heads as there are key heads are turned.",
     "How many heads has q, and how many has k?",
-    "Look at the range of your loop.",
+    "Look at the range of your loop, or at your slice of the heads. How far does it go?",
     "q has q.shape[1] heads, k has k.shape[1]; with cos.unsqueeze(1) no loop is needed.",
 )
 def _(q, k, cos, sin):
@@ -1656,7 +1657,7 @@ APPLY_ROPE.add(
     "cos-sin-exchanged",
     "Cosine and sine are exchanged: position 0 turns by a quarter.",
     "At position 0 nothing may move. Which of cos 0 and sin 0 is 1?",
-    "A feature itself is multiplied by which of the two, and its partner by which?",
+    "Which of the two multiplies a feature itself, and which one its partner?",
     "x * cos + rotate_half(x) * sin.",
 )(_both(lambda x, cos, sin: x * sin + _partner(x) * cos))
 
@@ -1672,7 +1673,7 @@ APPLY_ROPE.add(
     "no-partner",
     "Every feature is multiplied by its own sine as well, and never meets its partner.",
     "A turn mixes two features. Which two do you mix?",
-    "The sine belongs to the partner of a feature.",
+    "In the lesson's two formulas of a turn, what does the sine multiply? And in your line?",
     "x * cos + rotate_half(x) * sin.",
 )(_both(lambda x, cos, sin: x * cos + x * sin))
 
@@ -1811,7 +1812,7 @@ def _(weight, n_heads):
     "way-back",
     "It goes the other way: from half-split to interleaved.",
     "Which two rows are a pair in the weight that comes in: neighbours, or rows half a head apart?",
-    "The axis that runs fastest is the last one. Is it the member or the pair, as the rows come in?",
+    "The last axis runs fastest. As the rows come in, is that the member or the pair?",
     "unflatten into (n_heads, -1, 2), in this order: pairs, then their two members.",
 )
 def _(weight, n_heads):
@@ -1857,7 +1858,7 @@ def _(weight, n_heads):
     "rows-negated",
     "The odd rows come first, and with a minus: that is rotate_half, a turn and not an order.",
     "Should any number of the weight change?",
-    "Reordering moves rows and leaves what stands in them.",
+    "Reordering moves rows and leaves what stands in them. Which of your lines changes a number?",
     "First the rows ::2 of a head, then its rows 1::2, with no minus.",
 )
 def _(weight, n_heads):
@@ -1929,7 +1930,7 @@ def _(weight, n_heads):
 @INTERLEAVED_TO_HALF.add(
     "head-size-halved",
     "It takes half of a head for a head.",
-    "How many rows has a head, if there are n_heads of them?",
+    "How many rows does one head have, if there are n_heads heads?",
     "d is a number of rows, d/2 a number of pairs. Which of the two do you cut by?",
     "d = len(weight) // n_heads.",
 )
@@ -1941,7 +1942,7 @@ def _(weight, n_heads):
 @INTERLEAVED_TO_HALF.add(
     "head-size-from-columns",
     "It takes the number of columns for n_heads · d: right for a square weight only.",
-    "weight is [n_heads · d, H]. From which of the two sizes comes d?",
+    "weight is [n_heads · d, H]. Which of the two sizes does d come from?",
     "`weight.shape[1]` is H, the number of features of a token.",
     "d = weight.shape[0] // n_heads.",
 )
@@ -1989,7 +1990,8 @@ def _(weight, n_heads):
     "updated-too-early",
     "Rows are overwritten before they have been read.",
     "When your second row is read, what stands in its place by then?",
-    "`out = weight` is a second name for the same tensor. Where do your lines write, and where do they read?",
+    "A line such as `out = weight` gives the same tensor a second name. Where do you write, and where do "
+    "you read?",
     "Write into a new tensor: out = torch.empty_like(weight), or out = weight.clone().",
 )
 def _(weight, n_heads):
@@ -2059,7 +2061,7 @@ def _(weight, n_heads):
 @INTERLEAVED_TO_HALF.add(
     "heads-of-six",
     "It takes every head for one of six rows.",
-    "How many rows has a head, if there are n_heads of them?",
+    "How many rows does one head have, if there are n_heads heads?",
     "Look for a 6 or a 3 in your code.",
     "d is the number of rows divided by n_heads; -1 in unflatten finds it.",
 )
@@ -2120,7 +2122,7 @@ def _answer(position):
 ONE_SPEED.add(
     "another-turn",
     "That one is close to a number of full turns. There is one that is closer.",
-    "A turn is 6.28 radians. After how many turns is the sum closest to a whole number?",
+    "A turn is 6.28 radians. After how many turns is the total closest to a whole number?",
     "Write down 6.28, 12.57, 18.85, … up to 50, and look at what follows the point.",
     "Of the multiples of 2π up to 50, the seventh is closest to a whole number.",
 )(_answer(6))
@@ -2163,8 +2165,8 @@ def _steps(head_dim, base):
 @UNFINISHED_PAIRS.add(
     "finished",
     "It counts the pairs that do make a full turn.",
-    "Do you count those that need more positions than `length`, or those that need fewer?",
-    "A slow pair needs many positions for a turn.",
+    "Which pairs do not come round within `length`: the fast ones or the slow ones?",
+    "A slow pair needs many positions for a turn. Are those more than `length`, or fewer?",
     "Count where the positions per turn are greater than `length`.",
 )
 def _(head_dim, base, length):
@@ -2197,7 +2199,7 @@ def _(head_dim, base, length):
     "one-radian",
     "It asks for one radian, and not for a full turn.",
     "How many radians is a full turn?",
-    "1 / θ positions make one radian.",
+    "1 / θ positions make one radian. How many make a full turn?",
     "A full turn takes 2π / θ positions.",
 )
 def _(head_dim, base, length):
@@ -2208,7 +2210,7 @@ def _(head_dim, base, length):
     "half-a-turn",
     "It asks for half a turn.",
     "How many radians is a full turn?",
-    "π radians lead to the opposite side.",
+    "π radians lead to the opposite side. How many lead back to where the hand began?",
     "A full turn takes 2π / θ positions.",
 )
 def _(head_dim, base, length):
@@ -2274,7 +2276,7 @@ def _(head_dim, base, length):
     "share",
     "It gives the share of such pairs, not their number.",
     "Should the answer for d = 128 be a whole number?",
-    "A mean of True and False is a share.",
+    "A mean of True and False is a share. Which method counts instead?",
     "Use sum in place of mean.",
 )
 def _(head_dim, base, length):

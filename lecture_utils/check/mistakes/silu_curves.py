@@ -68,7 +68,7 @@ _both(SILU, "switch-turned-around", lambda x: x * (1 - torch.sigmoid(x)))
     "argument-negated",
     "It gives silu(−x): the curve is turned around, left for right.",
     "What should come out for a large positive x?",
-    "Did you give −x to the whole function, or only to exp?",
+    "Look for every −x in your code. Which of them does the formula have?",
     "Only exp takes −x: the number in front is x, and torch.sigmoid takes x.",
 )
 @_rounded_once
@@ -83,8 +83,8 @@ SILU.also("argument-negated")(lambda x: -x * torch.sigmoid(-x))
     "output-negated",
     "The curve is upside down: it gives −x · σ(x).",
     "Which sign should come out for a large positive x?",
-    "A minus belongs inside exp, and nowhere else.",
-    "x · σ(x), with no minus in front.",
+    "Look for every minus in your code. Which of them does the formula have?",
+    "x · σ(x), with no minus in front: a minus belongs inside exp, and nowhere else.",
 )
 @_rounded_once
 def _(x):
@@ -256,8 +256,8 @@ SILU.also("tanh-for-switch")(lambda x: x * torch.tanh(x))
     "switch-twice-as-steep",
     "The switch is σ(2x), twice as steep: that is Swish with β = 2.",
     "Which number goes into your switch when x is 1?",
-    "σ(x) = ½ (1 + tanh(x / 2)), with a half inside.",
-    "The sigmoid is taken of x itself.",
+    "Compare your switch at 1 with the one printed in The idea. Where is the right one as open as yours?",
+    "The sigmoid is taken of x itself. Written with tanh it is ½ (1 + tanh(x / 2)), with a half inside.",
 )
 @_rounded_once
 def _(x):
@@ -270,7 +270,7 @@ _both(SILU, "switch-twice-as-steep", lambda x: x * 0.5 * (1 + torch.tanh(x)))
 @SILU.add(
     "gelu",
     "This is GELU: its switch is Φ(x), not the sigmoid.",
-    "How deep is the dip of your curve, and which curve of the table has that one?",
+    "How deep is the dip of your curve, and which curve in the picture dips that far?",
     "GELU and SiLU differ in their switch. Which of the two did you write?",
     "Replace Φ (erf, or F.gelu) by the sigmoid.",
 )
@@ -285,7 +285,7 @@ _both(SILU, "gelu", lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))))
 @SILU.add(
     "gelu-approximated",
     "This is GELU in one of its approximations: with tanh, or as x · σ(1.702x).",
-    "How deep is the dip of your curve, and which curve of the table has that one?",
+    "How deep is the dip of your curve, and which curve in the picture dips that far?",
     "Look for the constants 1.702, 0.044715 or √(2/π). SiLU has none.",
     "The switch is the sigmoid of x itself, with no factor.",
 )
@@ -373,7 +373,7 @@ def _(x):
     "mish",
     "This is Mish, x · tanh(softplus(x)): another curve with a dip.",
     "Which switch does the formula of SiLU have?",
-    "The names sound alike. Look at the table of the six curves again.",
+    "Find SiLU in the table of the six curves. What stands beside x in its formula?",
     "x times torch.sigmoid(x).",
 )
 @_rounded_once
@@ -430,7 +430,7 @@ SILU.also("softmax-for-sigmoid")(lambda x: x * torch.softmax(x, 0))
     "one-number-only",
     "It works for one number at a time: a tensor with more of them raises.",
     "Which of your lines needs a single number?",
-    "`if x > 0` and math.exp cannot look at each entry of a tensor.",
+    "`if`, math.exp and .item() want a single number. Which functions of torch look at each entry?",
     "torch.where(condition, a, b) in place of `if`, and torch.exp in place of math.exp.",
     on="1 and -1",
 )
@@ -626,7 +626,7 @@ _both(SILU, "exp-over-exp", lambda x: x * torch.exp(x) * (1 / (1 + torch.exp(x))
     "Far on the left the switch is the difference of two numbers that are almost equal: what is left is "
     "rounding.",
     "At −16, which two numbers does your function subtract, and how many digits do they share?",
-    "In fp32, 1 − σ(16) is twice the smallest step that numbers just below 1 have. Likewise 1 + tanh(−8).",
+    "In fp32, 1 − σ(16) is only two of the steps between numbers just below 1, and 1 + tanh(−8) is four.",
     "Compute σ(x) directly, not as 1 − σ(−x) or from a tanh.",
     on="far left",
 )
@@ -819,7 +819,7 @@ SILU_GRAD.also("wrong-sign")(lambda x: torch.sigmoid(x) - x * torch.sigmoid(x) *
 @SILU_GRAD.add(
     "sigmoid-slope-sign",
     "The slope of the switch is taken as σ(x) · (1 + σ(x)): a sign is wrong in it.",
-    "Is the slope of the switch positive? And how large is it at 0?",
+    "How large is your slope of the switch at 0, and does it fade where the switch is open?",
     "The sigmoid's slope is ¼ at 0. What does your second factor give there?",
     "σ′(x) = σ(x) · (1 − σ(x)).",
 )
@@ -884,7 +884,7 @@ SILU_GRAD.also("brackets-moved")(lambda x: torch.sigmoid(x) * (1 + x) * (1 - tor
     "brackets-lost",
     "Brackets are lost: in x · 1 − σ(x) Python multiplies x by 1, and then subtracts σ(x).",
     "What does Python do first in `a * b - c`?",
-    "How open the switch is stands in two places. In which of them should a whole difference be a factor?",
+    "In the formula of the lesson a whole difference is a factor. Is it one in your line?",
     "z * (1 - s), with brackets around 1 - s.",
 )
 @_rounded_once
@@ -899,7 +899,7 @@ SILU_GRAD.also("brackets-lost")(lambda x: torch.sigmoid(x) * (1 + x - torch.sigm
 @SILU_GRAD.add(
     "silu-for-switch",
     "silu(x) stands where the switch σ(x) should, in every place.",
-    "How open is the switch at 0, and what does your `s` give there?",
+    "How open is the switch at 0, and how open is yours?",
     "The formula of the slope is made of σ(x) and x. Where does silu come in?",
     "s = torch.sigmoid(z), not F.silu(z).",
 )
@@ -949,7 +949,7 @@ def _(x):
     "slope-clamped",
     "The slope is clamped: SiLU's is above 1 on a stretch, and below 0 on another.",
     "What did your prediction say about the largest slope, and what did the computation say?",
-    "SiLU falls on its way down into the dip. Which sign has a slope there?",
+    "SiLU falls on its way down into the dip. Which sign does its slope have there?",
     "No clamp and no relu around the formula.",
 )
 @_rounded_once
@@ -1266,8 +1266,8 @@ def _(x):
 @SILU_GRAD.add(
     "left-in-fp32",
     "The output stays in fp32, whatever came in.",
-    "What was the dtype of x?",
-    "The way up to fp32 needs a way back, at the very end.",
+    "What was the dtype of x, and what is that of your result?",
+    "The way up to fp32 needs a way back. After which of your steps should it come?",
     ".to(x.dtype) around the whole formula.",
 )
 def _(x):
@@ -1333,7 +1333,7 @@ REPAIR_SIGMOID.add(
     "The values are right, as they were before. The slope is still NaN far from 0.",
     "What does your change repair: a value, or what the way back meets? Which of the two was wrong?",
     "Both branches are computed, and both get a gradient: the one that was not chosen gets 0. What is 0 "
-    "times the slope of its exp? nan_to_num, or another condition, come too late for that.",
+    "times the slope of its exp? nan_to_num or another condition comes too late for that.",
     _MORE_SMALL,
     on="-200",
 )(where_on_both_branches)
@@ -1465,7 +1465,7 @@ for _limit in (5, 10, 15, 20, 25):
     "branches-exchanged",
     "It falls from 1 to 0: the two branches are exchanged, or the sign in exp is.",
     "Should a switch be open or closed for a large positive x?",
-    "Where x ≥ 0, small is exp(−x). Which of the two forms is 1 / (1 + exp(−x))?",
+    "Take a large positive x. Is what exp gives there small or large, and what does your form make of it?",
     "1 / (1 + small) where x >= 0, small / (1 + small) elsewhere.",
 )
 def _(x):
@@ -1482,7 +1482,7 @@ def _(x):
     "half-on-one-side",
     "One side gives ½ everywhere: exp sees the harmless number there, not x.",
     "What does exp see at −1, and what at 1?",
-    "A number that is harmless belongs into the branch that is not chosen. The chosen one needs x.",
+    "What exp sees has to be harmless, and still has to tell −1 from −2 and 1 from 2. Does yours?",
     _MORE_SMALL,
 )
 def _(x):
@@ -1519,8 +1519,8 @@ REPAIR_SIGMOID.also("digits-lost")(lambda x: 1 - torch.sigmoid(-x))
     "left-as-right",
     "Both sides use 1 / (1 + small): a negative number gets the switch of its mirror image.",
     "What should the switches of −1 and 1 sum to?",
-    "small is exp(x) on the left. What does 1 / (1 + exp(x)) give there?",
-    "On the left: small / (1 + small).",
+    "On the left your exp sees x. What does 1 / (1 + exp(x)) give at −1?",
+    "On the left: small / (1 + small), where small is what your exp gives.",
 )
 def _(x):
     return 1 / (1 + torch.exp(torch.where(x >= 0, -x, x)))
@@ -1561,7 +1561,7 @@ _sum_mistake(
     "taken-for-odd",
     "It is not 0: SiLU on the left is not minus SiLU on the right.",
     "What is silu(−1), and what is silu(1)?",
-    "Both are printed in The idea. Add them.",
+    "Both are printed in The idea. Are they equal in size?",
     "0.7311 − 0.2689.",
     (0.0, 0.0),
 )
@@ -1569,7 +1569,7 @@ _sum_mistake(
     "difference-for-sum",
     "That is silu(x) − silu(−x), the difference, which is x.",
     "Which sign does silu(−1) have, and does the sum make it smaller or larger?",
-    "silu(−1) is −0.2689: adding it makes 0.7311 smaller.",
+    "silu(1) and silu(−1) are printed in The idea. Did you add the second, or subtract it?",
     "0.7311 + (−0.2689), and at 10 almost all of 10.",
     (1.0, 10.0),
 )
@@ -1577,7 +1577,7 @@ _sum_mistake(
     "switches-summed",
     "That is the sum of the two switches: each is still to be multiplied by its number.",
     "What do the two switches get multiplied by?",
-    "x · σ(x) and −x · σ(−x): the second has a minus.",
+    "Write silu(−x) by its formula. Which number stands in front of its switch?",
     "x · (σ(x) − σ(−x)).",
     (1.0, 1.0),
 )
@@ -1609,8 +1609,8 @@ _sum_mistake(
     "never-negative",
     "The two numbers are right. But the sum cannot be negative.",
     "SiLU dips on the left. Which is larger in size, the dip at −x or the value at x?",
-    "Write the sum as x · (2σ(x) − 1). Which sign has each factor when x is negative?",
-    "Both factors have the sign of x, so their product is never negative.",
+    "Write the sum as a product, with σ(x) alone. Which sign does each factor have when x is negative?",
+    "The sum is x · (2σ(x) − 1). Both factors have the sign of x, so their product is never negative.",
     (0.46212, 9.99909),
     words=("yes",),
 )
@@ -1634,8 +1634,9 @@ def _counts(*pair):
     "without-residual",
     "These are the counts without the residual stream: the picture as it was.",
     "Did the loop use your new line when `measured` was computed?",
-    "Run the cell of `first_layer_gradient` again, and then the cell that fills `measured`.",
-    "h = h + f(z) in the loop; both cells again; then count.",
+    "A changed cell has no effect until it runs. Which cells does `measured` depend on?",
+    "h = h + f(z) in the loop. Run the cell of `first_layer_gradient`, then the one that fills `measured`, "
+    "and count.",
 )
 def _():
     return _counts(5, 0)()
