@@ -61,6 +61,16 @@ BY_KIND = {
         "torch has the same functions for whole tensors.",
         "x.exp(), x.cos(), x.sqrt() in the place of math.exp(x), math.cos(x), math.sqrt(x).",
     ),
+    "unsupported operand type": (
+        "Of which types are the two things on both sides of that sign?",
+        "A module that was made is not a tensor yet, and nor is a function that was not called.",
+        "nn.SiLU() makes a module; nn.SiLU()(z) calls it, as F.silu(z) does.",
+    ),
+    "to unpack": (
+        "How many things are on the right of that `=`, and how many names on its left?",
+        "Print what is on the right. Along which axis was it cut, and into how many pieces?",
+        "chunk(2, dim=-1) gives two pieces along the last axis.",
+    ),
     "return_types": (
         "A function of torch with an axis gives two things there: values and places. Which did you want?",
         "torch.max(h, 0) looks along axis 0. Is that what the formula asks for?",
