@@ -85,7 +85,7 @@ notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh
 parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
 	@$(RUN) -m lecture_utils.parity $(ARGS)
 
-check-zoo: $(READY) ## every checker on 200 random sizes: right forms accepted, mistakes caught and named (an hour on 2 cores; ARGS="NAME --seeds 5")
+check-zoo: $(READY) ## every checker on 200 random sizes: right forms accepted, mistakes caught and named (long; ARGS="rms_norm --seeds 5" is short)
 	@OMP_NUM_THREADS=1 $(RUN) tests/check_zoo.py $(ARGS)
 
 # The versions with which parity is proved; each is unpacked beside the others and put first on the path.

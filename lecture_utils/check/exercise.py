@@ -242,10 +242,8 @@ class Exercise:
         facts = self._facts(cases[first], outcomes[first], right[first], found)
         notes = _asides(outcomes)
         if changed is not None:
-            notes = [
-                f"It also writes into its input `{self.arguments[outcomes[changed].changed[0]]}`.",
-                *notes,
-            ]
+            name = self.arguments[outcomes[changed].changed[0]]
+            notes = [f"It also writes into its input `{name}`.", *notes]
         if known:
             # Numbers tell more than an error: show them, if there is an input on which it runs.
             runs = [i for i, p in enumerate(problems) if p and p.kind != "raises"]
@@ -264,10 +262,8 @@ class Exercise:
             )  # fmt: skip
         if found.kind in (*_NUMBERS, "shape") and props.is_random(function, cases[first], n):
             return self._verdict(RANDOM.id, RANDOM.name, RANDOM, facts=facts, notes=notes, function=function)
-        simple = props.pattern(mine, right)
-        simple = (
-            None if isinstance(self, Answer) else simple
-        )  # of a few guessed numbers a pattern says nothing
+        # Of a few guessed numbers a pattern says nothing.
+        simple = None if isinstance(self, Answer) else props.pattern(mine, right)
         partly = None if simple and simple.whole else showing(mine, right, cases, wrong)
         if partly:
             known, at = partly
@@ -310,14 +306,10 @@ class Exercise:
         self._ladder, self._key = mistake.hints, (getattr(function, "__name__", ""), id or failed)
         rung, hint = self._next_hint()
         last = rung == len(mistake.hints)
-        more = (
-            f"check.{self.name}.solution() shows a solution."
-            if last
-            else f"check.{self.name}.hint() says more."
-        )
+        more = "solution() shows a solution." if last else "hint() says more."
         return Verdict(
             self.name, "not yet", finding, mistake=id, failed=tuple(failed), facts=list(facts),
-            hint=hint, next_step=more, notes=list(notes),
+            hint=hint, next_step=f"check.{self.name}.{more}", notes=list(notes),
         )  # fmt: skip
 
     def _facts(self, case: Case, outcome: Outcome | None, right: Seen | None, found: Problem | None = None):
