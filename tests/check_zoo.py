@@ -5,6 +5,7 @@ two mistakes caught and named as one of the two.
 """
 
 import argparse
+import functools
 import importlib
 import os
 import pkgutil
@@ -22,6 +23,7 @@ import torch
 from tqdm import tqdm
 
 from lecture_utils.check import EXERCISES
+from lecture_utils.check import exercise as machinery
 from lecture_utils.check.exercise import Answer
 
 RECORD = Path(__file__).parent / "records" / "check_zoo.md"
@@ -95,6 +97,8 @@ def share(part, whole):
 def visit_all(name, seeds):
     """The sum over some seeds; each process does some of the work."""
     torch.set_num_threads(1)
+    # These functions are ours and need no watching: no thread of its own for every call.
+    machinery.call = functools.partial(machinery.call, trusted=True)
     os.chdir(tempfile.gettempdir())  # not the learner's record of progress
     count, surprises = Counter(), []
     for seed in seeds:

@@ -143,8 +143,8 @@ def _stop(thread: threading.Thread) -> None:
 def _untouched(argument, before) -> bool:
     if not isinstance(argument, Tensor):
         return True
-    if argument.shape != before.shape or argument.dtype != before.dtype:
-        return False
+    if argument.shape != before.shape or argument.dtype != before.dtype or argument.requires_grad:
+        return False  # requires_grad: gradients would pile up in the caller's tensor
     if argument.device.type == "meta" or torch.equal(argument, before):
         return True
     return torch.equal(argument.nan_to_num(), before.nan_to_num())

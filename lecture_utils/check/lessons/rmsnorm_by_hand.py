@@ -106,6 +106,7 @@ def _grad_cases(draw: Draw) -> list[Case]:
         Case((two, weight, 1e-6, back)),
         Case((two, weight, 11.0, back), "a large eps"),
         Case((torch.cat((two, 2 * two)), ones, 1.0, torch.cat((back, back))), "two texts"),
+        Case((two, torch.tensor([0.0, 3.0]), 1e-6, back), "a weight of 0"),
         Case((draw.normal(B, S, H), draw.weight(H), 1e-5, draw.normal(B, S, H)), "[B, S, H]"),
         Case((draw.normal(n, n, n), draw.weight(n), 0.3, draw.normal(n, n, n)), "all sizes equal"),
         Case((1e-3 * draw.normal(B, S, H), draw.weight(H), 1e-6, draw.normal(B, S, H)), "tiny tokens"),

@@ -36,6 +36,8 @@ def _rotate_2d_cases(draw: Draw) -> list[Case]:
         Case((draw.normal(2, 2, 2), draw.uniform(-3, 3, 2, 2)), "all sizes 2"),
         Case((draw.normal(n, m, 2), draw.uniform(-3, 3, n, m)), "[n, m, 2]", gradients=True),
         Case((draw.normal(n, 3, m, 2), draw.uniform(-9, 9, n, 3, m)), "three axes of vectors"),
+        Case((draw.normal(1, m, 1, 2), draw.uniform(-3, 3, 1, m, 1)), "axes of size 1"),
+        Case((torch.tensor([[0.0, 0.0], [2.0, 1.0]]), torch.tensor([_ODD, _ODD])), "a vector of zeros", True),
         Case((draw.normal(2, m).T, draw.uniform(-3, 3, m)), "a transposed view"),
         Case((draw.normal(m, 2).double(), draw.uniform(-3, 3, m).double()), "float64"),
     ]
@@ -110,6 +112,7 @@ def _inv_freq_cases(draw: Draw) -> list[Case]:
         Case((8, 10000.0)),
         Case((2, 10000.0), "a single pair"),
         Case((2 * draw.size(5, 30), float(draw.size(20, 900))), "any size"),
+        Case((4, 2.25), "a base that is no whole number"),
         Case((64, 10000.0)),
         Case((128, 500000.0), "Llama-3"),
     ]
@@ -175,6 +178,7 @@ def _cos_sin_cases(draw: Draw) -> list[Case]:
             tolerance=_COARSE,
         ),
         Case((torch.tensor([256, 257]), torch.tensor([1.0])), "far from the start"),
+        Case((torch.tensor([2049, 70001]), torch.tensor([1.0])), "very far from the start", tolerance=0.02),
         Case((torch.tensor([5, 9, 2, 6]), torch.tensor([1.0, 0.3, 0.02]))),
         Case((some, draw.uniform(0.05, 1, half)), "any size"),
         Case((draw.integers(0, 99, n), draw.uniform(0.05, 1, n)), "as many tokens as steps"),
