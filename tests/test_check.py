@@ -1,6 +1,7 @@
 """Checkers: right forms pass, mistakes are named, and nothing that a student writes can hurt."""
 
 import contextlib
+import functools
 import json
 import random
 import re
@@ -34,6 +35,7 @@ each_exercise = pytest.mark.parametrize("name", EXERCISES)
 def in_an_empty_folder(tmp_path, monkeypatch):
     """The record of progress is written where the notebook runs."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(record.PLACE, raising=False)
     monkeypatch.setattr(record, "_memory", {})
 
 
@@ -217,6 +219,7 @@ def test_wrong_type_shape_dtype_device_and_infinite_values_get_a_sentence_each(r
         (3, "give the function itself"),
         (torch.nn.RMSNorm, "a class"),
         (lambda x: x, "yours takes (x)"),
+        (lambda x, weight, *, eps: x, "yours takes (x, weight, *, eps)"),
         (lambda x, eps, weight: x, "The order of the arguments"),
     ],
 )
@@ -292,6 +295,72 @@ def test_what_it_prints_and_warns_is_told_in_a_line_and_not_poured_out(capsys):
     verdict = check.rms_norm(rms_norm)
     assert verdict.passed and "It printed, on the first input: shape (1, 2) / eps 1e-06" in verdict.message
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda x: x.to_sparse(),
+        lambda x: x.to(torch.float8_e4m3fn),
+        lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8),
+        lambda x: torch.nested.nested_tensor([x]),
+        lambda x: x + 1j,
+        lambda x: {"x": x},
+        lambda x: (t for t in x),
+    ],
+)
+def test_whatever_comes_back_there_is_a_verdict(returned):
+    verdict = check.rms_norm(lambda x, weight, eps: returned(x))
+    assert verdict.attempted and not verdict.passed and len(verdict.message) < 1500
+
+
+def test_a_check_inside_the_function_is_told_and_does_not_go_on_for_ever():
+    def rms_norm(x, weight, eps):
+        check.rms_norm(rms_norm)
+        return x
+
+    assert "the check stands inside your function" in check.rms_norm(rms_norm).message
+
+
+def test_an_error_of_torch_that_is_called_not_implemented_is_no_stub():
+    assert check.rms_norm(lambda x, weight, eps: torch.nn.Module()(x)).attempted
+
+
+def test_an_exception_that_cannot_be_shown_is_still_an_exception():
+    class Strange(Exception):
+        def __str__(self):
+            return 1 / 0
+
+    def rms_norm(x, weight, eps):
+        raise Strange
+
+    assert "It raised Strange" in check.rms_norm(rms_norm).message
+
+
+def test_printing_without_end_keeps_the_memory_small(monkeypatch):
+    monkeypatch.setattr(run, "TIME_LIMIT", 0.3)
+
+    def rms_norm(x, weight, eps):
+        while True:
+            print("x" * 2000)
+
+    assert len(check.rms_norm(rms_norm).message) < 2000
+
+
+def test_modes_of_the_caller_do_not_reach_the_check_and_nothing_of_them_is_kept():
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.device("meta"):
+        assert check.up_project(lambda x, weight: x @ weight.T, seed=55).passed
+    assert check.up_project(lambda x, weight: x @ weight.T, seed=55).passed
+
+
+def test_a_function_around_a_compiled_one_is_not_taken_for_it():
+    compiled = torch.compile(right, backend="eager")
+
+    @functools.wraps(compiled)
+    def doubled(*arguments):
+        return 2 * compiled(*arguments)
+
+    assert check.rms_norm(compiled).passed and not check.rms_norm(doubled).passed
 
 
 @pytest.mark.parametrize("kind", ["loop", "stubborn loop", "sleep", "input"])
@@ -479,9 +548,7 @@ def test_suspects_and_stubs_are_not_entered(tmp_path):
     assert not (tmp_path / record.FILE).exists()
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"exercises": 3}', '{"exercises": {"rms_norm": 1}}', "\x00"]
-)
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"exercises": 3}', "[" * 200_000, "\x00"])
 def test_an_unreadable_record_is_set_aside_and_nothing_else_happens(tmp_path, content):
     (tmp_path / record.FILE).write_text(content)
     assert "○ rms_norm" in str(check.progress())

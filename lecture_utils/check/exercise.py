@@ -4,6 +4,7 @@ import ast
 import functools
 import inspect
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,9 +15,9 @@ from . import properties as props
 from . import record
 from .common import BY_KIND, GRADIENT_CUT, INPUT_CHANGED, RANDOM
 from .draw import Draw
-from .judge import Case, Problem, Seen, close, error, fitting, observe, problem, seen, showing
+from .judge import Case, Problem, Seen, close, error, fitting, observe, plain, problem, seen, showing
 from .mistake import Catalogue, Mistake
-from .run import Outcome, call, differentiable, fixed, made_on_the_cpu, undisturbed
+from .run import Outcome, Raised, TimeUp, call, differentiable, fixed, made_on_the_cpu, undisturbed
 from .show import at_worst, dtype_name, show
 from .verdict import Source, Text, Verdict
 
@@ -24,6 +25,7 @@ EXERCISES: dict[str, "Exercise"] = {}  # by name, in the order of the lessons
 
 _SIGNATURE = "signature"
 _NUMBERS = ("values", "not-finite")  # kinds of problems
+_TIME_FOR_ALL = 10.0  # seconds for all inputs together
 
 
 class Exercise:
@@ -70,9 +72,16 @@ class Exercise:
         """
         function = _unwrapped(function)
         with undisturbed():
-            verdict = self._judge(function, seed)
-        own_name = getattr(function, "__name__", self.name) in (self.name, "<lambda>")
-        if own_name or verdict.passed:  # a suspect that fails says nothing about the learner
+            try:
+                verdict = self._judge(function, seed)
+            except Exception as error:  # something came back that nobody thought of
+                what = f"The checker cannot read what came back ({Raised(error, '')})."
+                verdict = self._verdict("unreadable", f"{what}\nDoes it return plain tensors or numbers?")
+        return self._entered(verdict, function)
+
+    def _entered(self, verdict: Verdict, function=None) -> Verdict:
+        """The verdict, entered into the record; but a suspect of the lesson says nothing of the learner."""
+        if not str(getattr(function, "__name__", "")).startswith("suspect"):
             record.save(self.name, verdict.state, verdict.mistake or (verdict.failed or (None,))[0])
         return verdict
 
@@ -103,11 +112,15 @@ class Exercise:
         if unusable is not None:  # a verdict "not yet" is false
             return unusable
         cases, right = self._expected(seed)
+        end = time.monotonic() + _TIME_FOR_ALL
         outcomes = [call(function, cases[0].arguments, gradients=cases[0].differentiated)]
         if _nothing(outcomes[0]) or (self._given and _same_code(function, self._given)):
             return self._not_attempted(function, as_given=not _nothing(outcomes[0]))
         for case in cases[1:]:
             if outcomes[-1].timed_out:
+                break
+            if time.monotonic() > end:
+                outcomes[-1].error = Raised(TimeUp(), "")
                 break
             outcomes.append(call(function, case.arguments, gradients=case.differentiated))
         cases, right = cases[: len(outcomes)], right[: len(outcomes)]
@@ -137,14 +150,14 @@ class Exercise:
             )
             return self._verdict(_SIGNATURE, sentence)
         try:
-            parameters = inspect.signature(function).parameters
-            inspect.signature(function).bind(*self.arguments)
-        except TypeError:
-            yours = ", ".join(parameters)
-            return self._verdict(_SIGNATURE, f"It is called as {call_it}; yours takes ({yours}).")
-        except ValueError:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
             return None  # a built-in function without a signature: it will show when it is called
-        names = [p.name for p in parameters.values()][: len(self.arguments)]
+        try:
+            signature.bind(*self.arguments)
+        except TypeError:
+            return self._verdict(_SIGNATURE, f"It is called as {call_it}; yours takes {signature}.")
+        names = [p.name for p in signature.parameters.values()][: len(self.arguments)]
         if set(names) == set(self.arguments) and tuple(names) != self.arguments:
             return self._verdict(
                 _SIGNATURE, f"The order of the arguments is {call_it}; yours has {', '.join(names)}."
@@ -285,7 +298,8 @@ class Exercise:
         failed = ([] if found.kind == "values" else [found.kind]) + [f.id for f in findings]
         sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
         sentences += [f.sentence for f in findings[:2]]
-        kind = next((k for k in BY_KIND if k in found.sentence), found.kind)
+        message = found.sentence.splitlines()[0] if found.kind == "raises" else ""  # not the student's line
+        kind = next((k for k in BY_KIND if k in message), found.kind)
         hints = (*BY_KIND.get(kind, self._hints[:2]), self._hints[2])[:3]
         if kind == "wrong-type" and len(self._outputs) > 1:
             hints = (*hints[:2], f"return {', '.join(self._outputs)}")
@@ -303,7 +317,7 @@ class Exercise:
         """A verdict "not yet". The hint is stronger each time that a function makes the same mistake."""
         if mistake is None:
             return Verdict(self.name, "not yet", finding, failed=(id,), facts=list(facts))
-        self._ladder, self._key = mistake.hints, (getattr(function, "__name__", ""), id or failed)
+        self._ladder, self._key = mistake.hints, (str(getattr(function, "__name__", "")), id or failed)
         rung, hint = self._next_hint()
         last = rung == len(mistake.hints)
         more = "solution() shows a solution." if last else "hint() says more."
@@ -366,15 +380,17 @@ class Answer(Exercise):
             sentence = (
                 f"{len(answers)} answers came; it is called as check.{self.name}({', '.join(self._outputs)})."
             )
-            return self._verdict(_SIGNATURE, sentence)
+            return self._entered(self._verdict(_SIGNATURE, sentence))
         values = tuple(_as_answer(a) for a in answers)
         for name, given, value, right in zip(self._outputs, answers, values, self._values, strict=True):
             if type(value) is not type(right):
                 wanted = "a word in quotes is" if isinstance(right, str) else _numbers_of(right)
-                return self._verdict("wrong-type", f"{name}: {wanted} asked for, not {given!r}.")
+                return self._entered(
+                    self._verdict("wrong-type", f"{name}: {wanted} asked for, not {_short(given)}.")
+                )
             if isinstance(right, Tensor) and value.numel() != right.numel():
                 sentence = f"{name}: {_numbers_of(right)} asked for, and {value.numel()} came."
-                return self._verdict("shape", sentence)
+                return self._entered(self._verdict("shape", sentence))
         shaped = [
             v.reshape(r.shape) if isinstance(r, Tensor) else v
             for v, r in zip(values, self._values, strict=True)
@@ -422,12 +438,19 @@ def _same_rounding(a: list[Seen], b: list[Seen]) -> bool:
 
 def _unwrapped(function):
     """What torch.compile was given: compiling for each of the small inputs would take minutes."""
-    return getattr(function, "_torchdynamo_orig_callable", getattr(function, "_orig_mod", function))
+    try:
+        original = getattr(function, "_torchdynamo_orig_callable", None)
+        if original is not None and getattr(function, "__wrapped__", original) is original:
+            return original
+        return getattr(function, "_orig_mod", function)
+    except Exception:  # an object that minds being asked
+        return function
 
 
 def _nothing(outcome: Outcome) -> bool:
-    if outcome.error is not None:
-        return isinstance(outcome.error.error, NotImplementedError)
+    if outcome.error is not None:  # raised by the student's own line, not by torch
+        own = not outcome.error.text or outcome.error.where.partition(": ")[2].startswith("raise")
+        return isinstance(outcome.error.error, NotImplementedError) and own
     returned = outcome.returned
     if isinstance(returned, tuple | list) and returned:
         return all(r is ... or r is None for r in returned)
@@ -469,10 +492,18 @@ def _asides(outcomes: list[Outcome]) -> list[str]:
     if printed:
         lines = printed.splitlines()
         shown = " / ".join(lines[:3]) + (" …" if len(lines) > 3 else "")
-        notes.append(f"It printed, on the first input: {shown[:300]}")
+        when = ", on the first input" if outcomes[0].printed.strip() else ""
+        notes.append(f"It printed{when}: {shown[:300]}")
     warned = next((o.warned[0] for o in outcomes if o.warned), "")
     warned = warned.split(" (Triggered")[0]
     return [*notes, *([f"PyTorch warned: {warned[:200]}"] if warned else [])]
+
+
+def _short(value) -> str:
+    try:
+        return repr(value)[:80]
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def _as_answer(value):
@@ -480,8 +511,10 @@ def _as_answer(value):
     if isinstance(value, str):
         return value.strip().lower()
     try:
-        return torch.as_tensor(value).detach().double()
-    except (TypeError, ValueError, RuntimeError):
+        numbers = torch.as_tensor(value).detach()
+        odd = not plain(numbers) or numbers.is_complex() or numbers.dtype == torch.bool
+        return value if odd or numbers.device.type == "meta" else numbers.double().cpu()
+    except Exception:  # no number, whatever it is
         return value
 
 

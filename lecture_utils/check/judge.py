@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .mistake import Mistake
 from .run import Outcome, call, differentiable
@@ -85,7 +85,28 @@ def seen(outcome: Outcome, n_outputs: int) -> Seen:
         return Seen(None)
     returned = outcome.returned
     many = n_outputs > 1 and isinstance(returned, tuple | list)
-    return Seen(tuple(returned) if many else (returned,), outcome.gradients)
+    values = tuple(returned) if many else (returned,)
+    return Seen(tuple(v if plain(v) else Odd(v) for v in values), outcome.gradients)
+
+
+class Odd:
+    """Stands for a tensor that is no plain array of numbers: sparse, quantized, nested, 8 bits wide."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.kind = f"{str(tensor.layout)[6:]}, {str(tensor.dtype)[6:]}"
+
+
+def plain(value) -> bool:
+    """Whether a value is anything but an odd tensor."""
+    if not isinstance(value, Tensor):
+        return True
+    usual = value.dtype.itemsize > 1 or value.dtype in (torch.bool, torch.uint8, torch.int8)
+    return (
+        type(value) in (Tensor, nn.Parameter)
+        and value.layout == torch.strided
+        and usual
+        and not value.is_quantized
+    )
 
 
 def observe(function: Callable, case: Case, n_outputs: int, *, trusted: bool = True) -> Seen:
@@ -163,7 +184,9 @@ def error(got: Tensor, expected: Tensor) -> Tensor:
     rms = expected[finite].square().mean().sqrt() if finite.any() else 0.0
     apart = ((got - expected).abs() / (expected.abs() + rms)).nan_to_num(nan=torch.inf)
     apart = torch.where(got == expected, 0.0, apart)
-    return torch.where(finite, apart, torch.where(got.isfinite(), torch.inf, 0.0))
+    return torch.where(
+        finite | (got == expected), apart, torch.where(got.isnan() & expected.isnan(), 0.0, torch.inf)
+    )
 
 
 def problem(outcome: Outcome, right: Seen, case: Case, names: tuple[str, ...]) -> Problem | None:
@@ -250,6 +273,8 @@ def _what(value) -> str:
         return "Nothing" if value is None else "`...`"
     if isinstance(value, Tensor):
         return "One tensor"
+    if isinstance(value, Odd):
+        return f"A tensor of a special kind ({value.kind})"
     name = "numpy array" if kind.__module__ == "numpy" and kind.__name__ == "ndarray" else kind.__name__
     return _a(name).capitalize() if name.islower() else f"A {name}"
 

@@ -121,7 +121,9 @@ def pattern(mine: list[Seen], right: list[Seen]) -> Finding | None:
         if a.values is None or len(a.values) != len(b.values):
             return None
         for x, y in zip(a.values, b.values, strict=True):
-            if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.shape != y.shape:
+            if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+                return None
+            if x.shape != y.shape or x.device != y.device or x.is_complex():
                 return None
             if not _far(x, y):
                 continue

@@ -11,31 +11,41 @@ from pathlib import Path
 from .verdict import COLOURS, MARKS, QUIET, Shown
 
 FILE = ".progress.json"
-_memory: dict[str, dict] = {}  # what could not be written, and what was
+PLACE = "LLAMA_COURSE_PROGRESS"  # an environment variable that names another file
+_memory: dict[str, dict] = {}  # what this kernel has seen, also where nothing can be written
 
 
 def _path() -> Path:
-    return Path.cwd() / FILE
+    return Path(os.environ.get(PLACE) or Path.cwd() / FILE)
 
 
 def load(path: Path | None = None) -> dict[str, dict]:
     """State and mistake of each exercise that was attempted; empty if there is no readable file."""
+    return _read(path) or {}
+
+
+def _read(path: Path | None = None) -> dict[str, dict] | None:
     try:
-        entries = json.loads((path or _path()).read_text(encoding="utf-8"))["exercises"]
-        return {name: e for name, e in entries.items() if isinstance(e, dict) and e.get("state") in MARKS}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+        entries = json.loads((path or _path()).read_text(encoding="utf-8"))["exercises"].items()
+        known = {name: e for name, e in entries if isinstance(e, dict) and e.get("state") in MARKS}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return {name: {"state": e["state"], "mistake": _word(e.get("mistake"))} for name, e in known.items()}
+
+
+def _word(mistake) -> str | None:
+    return mistake if isinstance(mistake, str) else None
 
 
 def save(name: str, state: str, mistake: str | None) -> None:
     """Enter a verdict. What was right once stays right; nothing attempted is nothing to enter."""
-    known = {**_memory, **load()}
+    known = {**load(), **_memory}
     if state == "not attempted" or known.get(name, {}).get("state") == "right":
         return
     _memory[name] = known[name] = {"state": state, "mistake": mistake if state == "not yet" else None}
-    path = _path()
     with contextlib.suppress(OSError):  # a read-only folder: the memory of this kernel has to do
-        if path.exists() and not load(path):
+        path = _path()
+        if path.exists() and _read(path) is None:
             os.replace(path, path.with_suffix(".unreadable"))
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             json.dump({"exercises": known}, file, indent=1)
@@ -89,7 +99,7 @@ def progress() -> Progress:
     from .lessons import TITLES
 
     written = load()
-    known = {**_memory, **written}
+    known = {**written, **_memory}
     lessons = []
     for lesson, title in TITLES.items():
         states = [
@@ -102,4 +112,4 @@ def progress() -> Progress:
             if e.lesson == lesson
         ]
         lessons.append((title, states))
-    return Progress(lessons, saved=not set(_memory) - set(written))
+    return Progress(lessons, saved=all(written.get(name) == entry for name, entry in _memory.items()))

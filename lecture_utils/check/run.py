@@ -11,6 +11,7 @@ import copy
 import ctypes
 import io
 import linecache
+import os
 import random
 import sys
 import sysconfig
@@ -38,13 +39,29 @@ class TimeUp(BaseException):
 class Raised(Exception):
     """What a function raised, in one line, and where.
 
-    `error` is the exception, `line` its own line of code, "" if that is unknown.
+    `error` is the exception, `where` its own line of code, "" if that is unknown.
     """
 
     def __init__(self, error: BaseException, where: str) -> None:
-        text = str(error).strip().splitlines()
-        super().__init__(f"{type(error).__name__}: {text[0]}" if text else type(error).__name__)
-        self.error, self.where = error, where
+        try:
+            text = str(error).strip().splitlines()
+        except Exception:  # an exception of the student's own that cannot be shown
+            text = []
+        text = text[0][:300].encode("utf-8", "replace").decode() if text else ""
+        super().__init__(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+        self.error, self.where, self.text = error, where, text
+
+
+class _Sink(io.StringIO):
+    """Keeps the beginning of what is printed: an endless loop may print without end."""
+
+    def write(self, text: str) -> int:
+        if self.tell() < 10_000:
+            super().write(text[:10_000])
+        return len(text)
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass
@@ -91,7 +108,7 @@ def _plain(function: Callable, arguments: list) -> Outcome:
 
 
 def _copy(argument):
-    if isinstance(argument, nn.Module):
+    if isinstance(argument, nn.Module | list | dict):
         return copy.deepcopy(argument)
     if not isinstance(argument, Tensor):
         return argument
@@ -104,7 +121,7 @@ def _copy(argument):
 
 
 def _watched(function: Callable, arguments: list) -> Outcome:
-    outcome, printed = Outcome(), io.StringIO()
+    outcome, printed = Outcome(), _Sink()
     before = [_copy(a) for a in arguments]
 
     def work() -> None:
@@ -122,8 +139,9 @@ def _watched(function: Callable, arguments: list) -> Outcome:
         if thread.is_alive():
             outcome.error = Raised(TimeUp(), _line_running(thread))
             _stop(thread)
-    outcome.printed = printed.getvalue()
-    outcome.warned = tuple(str(w.message).splitlines()[0] for w in caught)
+    torch.set_default_dtype(torch.float32)  # as `undisturbed` has it, whatever the function did
+    outcome.printed = printed.getvalue().encode("utf-8", "replace").decode()
+    outcome.warned = tuple(text.splitlines()[0] for w in caught if (text := str(w.message).strip()))
     if not outcome.timed_out:
         outcome.changed = tuple(
             i for i, (a, b) in enumerate(zip(arguments, before, strict=True)) if not _untouched(a, b)
@@ -172,6 +190,13 @@ def _add_gradients(
         outcome.in_place = result.error
     else:
         outcome.error = result.error
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return None
 
 
 class _Factories(TorchFunctionMode):
@@ -250,27 +275,60 @@ def _no_input() -> Iterator[None]:
     def refuse(*_):
         raise RuntimeError("input() is not for a function like this: its numbers come as arguments")
 
-    before, builtins.input = builtins.input, refuse
+    before, builtins.input = (builtins.input, sys.stdin), refuse
+    sys.stdin = io.StringIO()  # exit() closes it
     try:
         yield
     finally:
-        builtins.input = before
+        builtins.input, sys.stdin = before
+
+
+_running = False
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Put back the global random states and the default dtype, which is fp32 in here; warn of nothing."""
+    """Put back global states (random numbers, switches of torch, the folder), and warn of nothing.
+
+    Raises:
+        RuntimeError: a check is running already: this one stands inside the function that is checked.
+    """
+    global _running
+    if _running:
+        raise RuntimeError("the check stands inside your function: move it out, to the left margin")
+    _running = True
+    try:
+        with _states_kept(), warnings.catch_warnings(), torch.inference_mode(False), torch.enable_grad():
+            warnings.simplefilter("ignore")  # of mistakes that we run; a student's are caught one by one
+            with torch.autocast("cpu", enabled=False), _on_the_cpu():
+                yield
+    finally:
+        _running = False
+
+
+def _on_the_cpu() -> contextlib.AbstractContextManager:
+    """Inputs are made on the CPU, also where another device is the default."""
+    default = torch.empty(0).device.type
+    return contextlib.nullcontext() if default == "cpu" else torch.device("cpu")
+
+
+@contextlib.contextmanager
+def _states_kept() -> Iterator[None]:
     numpy = sys.modules.get("numpy")
     states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
     on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    dtype = torch.get_default_dtype()
+    dtype, deterministic = torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()
+    anomaly, depth, folder = torch.is_anomaly_enabled(), sys.getrecursionlimit(), _folder()
     torch.set_default_dtype(torch.float32)
     try:
-        with warnings.catch_warnings(), torch.inference_mode(False), torch.enable_grad():
-            warnings.simplefilter("ignore")  # of mistakes that we run; a student's are caught one by one
-            yield
+        yield
     finally:
         torch.set_default_dtype(dtype)
+        torch.use_deterministic_algorithms(deterministic)
+        torch.autograd.set_detect_anomaly(anomaly)
+        sys.setrecursionlimit(depth)
+        if folder and folder != _folder():
+            os.chdir(folder)
         torch.set_rng_state(states[0])
         random.setstate(states[1])
         if numpy:

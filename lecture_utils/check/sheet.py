@@ -7,6 +7,7 @@ so a kernel that dies costs the exercises after it, and only in that notebook.
 
 import csv
 import logging
+import os
 import re
 import sys
 import tempfile
@@ -68,9 +69,9 @@ def grade(path: Path, *, cell_timeout: float = 60.0) -> list[Line]:
 
     try:
         notebook = nbformat.read(path, as_version=4)
-    except Exception as error:  # not JSON, no notebook, another encoding
+        names = _checked(notebook)
+    except Exception as error:  # not JSON, no notebook, another encoding, cells without a source
         return [Line(str(path), "", "not reached", f"unreadable: {type(error).__name__}")]
-    names = _checked(notebook)
     if not names:
         return [Line(str(path), "", "not reached", "no exercise of the course is checked in it")]
     with tempfile.TemporaryDirectory(prefix="sheet-", ignore_cleanup_errors=True) as folder:
@@ -87,12 +88,13 @@ def grade(path: Path, *, cell_timeout: float = 60.0) -> list[Line]:
         client.on_cell_executed = lambda cell, cell_index, execute_reply: done.update(
             _CHECK.findall(cell.source) if execute_reply["content"]["status"] == "ok" else ()
         )
-        trouble = _run(client)
-        states = record.load(Path(folder) / record.FILE)
+        progress = Path(folder) / record.FILE
+        trouble = _run(client, {**os.environ, record.PLACE: str(progress)})
+        states = record.load(progress)
     return [_line(path, name, states.get(name), name in done, trouble) for name in names]
 
 
-def _run(client) -> str:
+def _run(client, environment: dict[str, str]) -> str:
     """Execute cell after cell; "", or what ended it early."""
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
@@ -100,7 +102,7 @@ def _run(client) -> str:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     slow = ""
     try:
-        with client.setup_kernel():
+        with client.setup_kernel(env=environment):
             for index, cell in enumerate(client.nb.cells):
                 try:
                     client.execute_cell(cell, index)
@@ -165,11 +167,16 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--cell-timeout must be above 0")
     try:
         files = notebooks(options.paths)
-        to_file = options.output and open(options.output, "w", newline="", encoding="utf-8")  # noqa: SIM115
+        to_file = options.output and _opened(options.output)
         with to_file or nullcontext(sys.stdout) as out:
             return _write(out, tqdm(files, unit="notebook", file=sys.stderr), options.cell_timeout)
     except (ValueError, OSError) as error:
         parser.error(str(error))
+
+
+def _opened(path: str) -> TextIO:
+    # A file name that is not UTF-8 (from an old zip) is written with a backslash in it.
+    return open(path, "w", newline="", encoding="utf-8", errors="backslashreplace")
 
 
 def _write(out: TextIO, files: Iterable[Path], cell_timeout: float) -> int:

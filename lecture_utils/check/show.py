@@ -12,6 +12,8 @@ def show(value) -> str:
     """A value on a few short lines: small tensors in full, larger ones by shape and dtype."""
     if isinstance(value, float):
         return f"{value:g}"
+    if isinstance(value, int) and abs(value) >= 10**15:
+        return f"about 10^{int(value.bit_length() * 0.30103)}"
     if not isinstance(value, Tensor):
         return getattr(value, "__name__", None) or repr(value).splitlines()[0]
     dtype = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f" {dtype_name(value.dtype)}"
