@@ -91,7 +91,8 @@ def visit(exercise, seed, every=True):
 
 
 def share(part, whole):
-    return f"{part / whole:7.1%}" if whole else f"{'–':>7}"
+    """In per cent, rounded down: 100.0% is all of them."""
+    return f"{1000 * part // whole / 10:.1f}%" if whole else "–"
 
 
 def visit_all(name, seeds):

@@ -187,6 +187,7 @@ def _ffn_cases(draw: Draw, centred: bool = False) -> list[Case]:
     network = _network(draw, D, H)
     return [
         Case((tensor([[1.0, -1.0]]), eye, none, eye, none), "identity weights, no biases"),
+        Case((tensor([[20.0, -20.0]]), eye, none, eye, none), "a large answer"),
         Case((tensor([[2.0, 1.0]]), up, none, eye, none)),
         Case((tensor([[1.0, -2.0]]), eye, none, tensor([[-3.0, 1.0], [2.0, -1.0]]), none)),
         Case((tensor([[2.0, -1.0]]), eye, tensor([-3.0, 3.0]), eye, none)),
