@@ -2,7 +2,7 @@
 
 It runs in a thread of its own with a time limit, on copies of the inputs, with what it prints kept
 aside. An exception is remembered with the line that raised it. Random state and default dtype are
-put back by `undisturbed`.
+put back by `undisturbed`. Not stopped can be a single call in C that holds the interpreter's lock.
 """
 
 import builtins
