@@ -130,8 +130,9 @@ def _swiglu_properties(draw: Draw) -> list[Property]:
 
 _SWIGLU_HINTS = (
     "Two projections of the same token: what happens to each of them before they meet, and how do they meet?",
-    "Four steps: candidates by up_weight; z by gate_weight and SiLU around it; a product, entry by entry; "
-    "the down-projection of the product.",
+    "The four steps of Build, in their order. Which matrix makes the candidates, which one z, and around "
+    "which "
+    "of the two does SiLU go?",
     "gate = F.silu(F.linear(x, gate_weight)) is step 2. The last line is F.linear(gate * up, down_weight).",
 )
 

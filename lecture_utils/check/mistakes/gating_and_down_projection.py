@@ -763,7 +763,7 @@ def _(hidden_size, multiple_of, multiplier=1.0):
     "multiplier-cut",
     "The multiplier loses its decimals before it multiplies: 1.3 counts as 1.",
     "What is int(1.3)?",
-    "`int` belongs around the product, not around one of its factors.",
+    "Look at what stands inside the brackets of your `int`. What does 1.3 become there?",
     "int(multiplier * size), not int(multiplier) * size.",
 )
 def _(hidden_size, multiple_of, multiplier=1.0):
@@ -823,7 +823,7 @@ def _(hidden_size, multiple_of, multiplier=1.0):
     "no-cut",
     "It cuts no decimals off, and rounds once at the end.",
     "How many pairs of brackets ⌊ ⌋ does the formula have?",
-    "Two cuts come before the rounding up: one of 8H/3, one after the multiplier.",
+    "How many pairs of brackets ⌊ ⌋ has the formula, and what is inside each of them?",
     "int(multiplier * int(8 * hidden_size / 3)) is what gets rounded up.",
 )
 def _(hidden_size, multiple_of, multiplier=1.0):
