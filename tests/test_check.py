@@ -10,12 +10,15 @@ import time
 import numpy
 import pytest
 import torch
+import torch.nn.functional as F
 from check_zoo import visit
 
-from lecture_utils import check
+from lecture_utils import check, llama
 from lecture_utils.check import EXERCISES, exercise, record, run
+from lecture_utils.check.draw import Draw
 from lecture_utils.check.exercise import Answer
 from lecture_utils.check.judge import Case
+from lecture_utils.check.properties import failing
 
 CONTRACT = """
 standardize(x) layer_norm(x, weight, bias, eps)
@@ -102,6 +105,54 @@ def test_a_check_takes_less_than_two_seconds_also_when_it_names_a_mistake(name):
     it(it.solution_function, seed=991)
     it(list(it.mistakes)[-1].functions[0], seed=992)
     assert time.process_time() - start < 2 * 2
+
+
+def as_layer(layer, names):
+    """A layer of the package as a function of its input and its weights."""
+
+    def function(x, *weights):
+        return torch.func.functional_call(layer(x, *weights), dict(zip(names, weights, strict=True)), (x,))
+
+    return function
+
+
+def rms_norm_by_autograd(x, weight, eps, grad_output):
+    x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
+    return torch.autograd.grad(right(x, weight, eps), (x, weight), grad_output)
+
+
+FFN = ["up_proj.weight", "up_proj.bias", "down_proj.weight", "down_proj.bias"]
+GLU = ["gate_proj.weight", "up_proj.weight", "down_proj.weight"]
+# What is proved against Hugging Face or PyTorch elsewhere, for every signature of the contract.
+PROVED = {
+    "standardize": lambda x: F.layer_norm(x, x.shape[-1:], eps=0.0),
+    "layer_norm": lambda x, weight, bias, eps: F.layer_norm(x, weight.shape, weight, bias, eps),
+    "rms_norm": lambda x, weight, eps: torch.func.functional_call(
+        llama.RMSNorm(len(weight), eps), {"weight": weight}, (x,)
+    ),
+    "rms_norm_grad": rms_norm_by_autograd,
+    "up_project": F.linear,
+    "collapse": lambda up_weight, down_weight: torch.linalg.multi_dot([down_weight, up_weight]),
+    "feed_forward": as_layer(lambda x, up, *_: llama.FeedForward(up.shape[1], up.shape[0]), FFN),
+    "swiglu": as_layer(lambda x, gate, *_: llama.SwiGLU(gate.shape[1], gate.shape[0]), GLU),
+}
+for _name in re.findall(r"(\w+)\(", CONTRACT):
+    PROVED.setdefault(_name, getattr(llama, _name, None))
+
+
+@pytest.mark.parametrize("name", re.findall(r"(\w+)\(", CONTRACT))
+def test_what_is_expected_is_what_the_proved_parts_give(name):
+    for seed in range(5):
+        verdict = EXERCISES[name](PROVED[name], seed=seed)
+        assert verdict.passed, verdict
+
+
+@each_exercise
+def test_properties_hold_for_the_solution(name):
+    it = EXERCISES[name]
+    if it._properties:
+        for seed in range(20):
+            assert failing(it._properties(Draw(seed)), it.solution_function, len(it._outputs)) == []
 
 
 # The three states.
@@ -411,6 +462,29 @@ def test_a_tensor_made_on_the_cpu_is_noted_also_where_there_is_no_gpu():
 
     verdict = check.rms_norm(rms_norm)
     assert verdict.passed and "On a GPU it would fail" in verdict.message, verdict
+
+
+def test_a_gpu_is_tried_where_there_is_one(monkeypatch):
+    moved = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda self: moved.append(self) or self)
+    assert check.rms_norm(right).passed and moved
+
+    def only_before(x, weight, eps):  # stands for a function that fails on the GPU
+        if moved:
+            raise RuntimeError("found at least two devices")
+        return right(x, weight, eps)
+
+    moved.clear()
+    verdict = check.rms_norm(only_before)
+    assert not verdict.passed and "On the CPU it is right. On the GPU" in verdict.message
+
+
+def test_the_question_after_an_error_goes_by_its_message_and_not_by_a_word_that_is_a_kind():
+    def rms_norm(x, weight, eps):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    assert "What does the message complain of" in check.rms_norm(rms_norm).message
 
 
 def test_an_order_of_casts_that_rounds_otherwise_is_accepted_and_mentioned():

@@ -38,9 +38,8 @@ RANDOM = Mistake(
 )
 
 
-# What to ask when a call does not come back with numbers to compare. Where there is no third hint, it is
-# that of the exercise.
-BY_KIND = {
+# What to ask when a call raises, by words of the message.
+BY_MESSAGE = {
     "NameError": (
         "Is that name spelled as where it was given?",
         "Look for it in the arguments, and on the left of an `=` further up.",
@@ -76,6 +75,11 @@ BY_KIND = {
         "torch.max(h, 0) looks along axis 0. Is that what the formula asks for?",
         "For the larger of each number and 0: F.relu, or clamp(min=0). For values along an axis: amax.",
     ),
+}
+
+# What to ask when a call does not come back with numbers to compare, by the kind of the problem. The third
+# hint is that of the exercise.
+BY_KIND = {
     "raises": (
         "What does the message complain of: a name, a type, a shape, an axis?",
         "Print what stands in that line, its type and its shape, on the input above. Which of it is not "

@@ -7,13 +7,14 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from . import properties as props
 from . import record
-from .common import BY_KIND, GRADIENT_CUT, INPUT_CHANGED, RANDOM
+from .common import BY_KIND, BY_MESSAGE, GRADIENT_CUT, INPUT_CHANGED, RANDOM
 from .draw import Draw
 from .judge import Case, Problem, Seen, close, error, fitting, observe, plain, problem, seen, showing
 from .mistake import Catalogue, Mistake
@@ -52,7 +53,7 @@ class Exercise:
         outputs: tuple[str, ...] = ("output",),
         given: Callable | None = None,  # the wrong function that is to be repaired, as in the notebook
     ) -> None:
-        self.name, self.lesson = solution.__name__, lesson
+        self.name, self.lesson = solution.__name__, lesson.rsplit(".", 1)[-1]
         self.arguments = tuple(inspect.signature(solution).parameters)
         self.mistakes, self.solution_function = mistakes, solution
         self._cases, self._hints, self._properties = cases, hints, properties
@@ -135,8 +136,26 @@ class Exercise:
         ]
         changed = next((i for i, outcome in enumerate(outcomes) if outcome.changed), None)
         if not any(problems) and changed is None:
+            elsewhere = self._on_a_gpu(function, cases[-1])
+            if elsewhere is not None:
+                return elsewhere
             return self._right(function, cases, right, mine, outcomes, notes)
         return self._not_yet(function, seed, cases, right, mine, outcomes, problems, changed)
+
+    def _on_a_gpu(self, function, case: Case) -> Verdict | None:
+        """A verdict on what is right on the CPU and not on the GPU, where there is one."""
+        if not torch.cuda.is_available():
+            return None
+        case = replace(
+            case, arguments=tuple(a.cuda() if isinstance(a, Tensor) else a for a in case.arguments)
+        )
+        right = observe(self.solution_function, case, len(self._outputs))
+        found = problem(
+            call(function, case.arguments, gradients=case.differentiated), right, case, self._outputs
+        )
+        if found is None or (case.note and found.kind in _NUMBERS):
+            return None
+        return self._verdict("on-the-gpu", f"On the CPU it is right. On the GPU: {found.sentence}")
 
     def _unusable(self, function) -> Verdict | None:
         """A verdict on something that cannot be called with the arguments of the exercise."""
@@ -167,9 +186,6 @@ class Exercise:
     @functools.lru_cache(maxsize=4)  # noqa: B019 -- exercises live as long as the program
     def _expected(self, seed: int) -> tuple[list[Case], list[Seen]]:
         cases = self._cases(Draw(seed))
-        if torch.cuda.is_available():
-            moved = tuple(a.cuda() if isinstance(a, Tensor) else a for a in cases[-1].arguments)
-            cases.append(Case(moved, "on the GPU", cases[-1].gradients, cases[-1].tolerance))
         return cases, [observe(self.solution_function, case, len(self._outputs)) for case in cases]
 
     @functools.lru_cache(maxsize=4)  # noqa: B019
@@ -298,10 +314,8 @@ class Exercise:
         failed = ([] if found.kind == "values" else [found.kind]) + [f.id for f in findings]
         sentences = [] if found.kind == "values" and findings else [_capital(found.sentence)]
         sentences += [f.sentence for f in findings[:2]]
-        message = found.sentence.splitlines()[0] if found.kind == "raises" else ""  # not the student's line
-        kind = next((k for k in BY_KIND if k in message), found.kind)
-        hints = (*BY_KIND.get(kind, self._hints[:2]), self._hints[2])[:3]
-        if kind == "wrong-type" and len(self._outputs) > 1:
+        hints = (*self._by_kind(found), self._hints[2])[:3]
+        if found.kind == "wrong-type" and len(self._outputs) > 1:
             hints = (*hints[:2], f"return {', '.join(self._outputs)}")
         if findings:
             hints = (findings[0].question, *self._hints[1:])
@@ -310,6 +324,15 @@ class Exercise:
         stand_in = Mistake("", "", hints, ())
         return self._verdict(None, "\n".join(sentences), stand_in, failed=tuple(failed or ["values"]),
                              facts=facts, notes=notes, function=function)  # fmt: skip
+
+    def _by_kind(self, found: Problem) -> tuple[str, ...]:
+        """Questions that fit a problem which is no matter of numbers."""
+        if found.kind == "raises":
+            message = found.sentence.splitlines()[0]  # without the student's line
+            known = next((hints for words, hints in BY_MESSAGE.items() if words in message), None)
+            if known:
+                return known
+        return BY_KIND.get(found.kind, self._hints[:2])
 
     def _verdict(
         self, id, finding, mistake: Mistake | None = None, *, failed=(), facts=(), notes=(), function=None
@@ -424,8 +447,7 @@ def exercise(**options) -> Callable[[Callable], Exercise]:
     """A decorator: the function is the solution, and becomes the checker. Options as in `Exercise`."""
 
     def make(solution: Callable) -> Exercise:
-        lesson = solution.__module__.rsplit(".", 1)[-1]
-        return Exercise(solution, lesson=lesson, **options)
+        return Exercise(solution, lesson=solution.__module__, **options)
 
     return make
 

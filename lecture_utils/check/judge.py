@@ -161,7 +161,7 @@ def _same_object(got, expected) -> bool:
         return False
 
 
-def close(got: Tensor, expected: Tensor, tolerance: float | None) -> bool:
+def close(got: Tensor, expected: Tensor, tolerance: float | None = None) -> bool:
     """Whether every error is within the tolerance; None stands for that of the dtype."""
     tolerance = _tolerance(expected, tolerance)
     if got.device != expected.device:

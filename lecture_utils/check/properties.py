@@ -94,9 +94,8 @@ def unused_arguments(
 def _others(argument) -> list:
     """Other values of the same kind, by which to see whether an argument is used."""
     if isinstance(argument, Tensor):
-        if (
-            argument.is_floating_point()
-        ):  # no multiple and no shift of it: there are functions that ignore these
+        if argument.is_floating_point():
+            # No multiple and no shift of it: there are functions that ignore these.
             wave = torch.arange(1, argument.numel() + 1, device=argument.device).reshape(argument.shape)
             return [argument * (1.5 + wave.cos()).to(argument) + (2 * wave).sin().to(argument)]
         return [argument * 3 + 1]
@@ -113,10 +112,8 @@ def is_random(function: Callable, case: Case, n_outputs: int) -> bool:
 
 def pattern(mine: list[Seen], right: list[Seen]) -> Finding | None:
     """One simple relation between what came back and what was expected, if it holds in every wrong case."""
-    pairs, first_compared = (
-        [],
-        None,
-    )  # whether the first wrong input, the one that is shown, is among the pairs
+    # first_compared: whether the first wrong input, the one that is shown, is among the pairs
+    pairs, first_compared = [], None
     for a, b in zip(mine, right, strict=True):
         if a.values is None or len(a.values) != len(b.values):
             return None

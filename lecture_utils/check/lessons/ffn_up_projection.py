@@ -9,7 +9,6 @@ from ..judge import Case
 from ..mistakes import ffn_up_projection as mistakes
 from ..properties import Property, tokens_apart
 
-_LESSON = "ffn_up_projection"
 _BF16 = 0.06  # in bf16 the sums may be rounded after every term
 
 
@@ -274,7 +273,7 @@ def feed_forward(x, up_weight, up_bias, down_weight, down_bias):
 
 narrow_rank = Answer(
     "narrow_rank",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"rank": 3},
     mistakes=mistakes.NARROW_RANK,
     hints=(

@@ -9,8 +9,6 @@ from ..judge import Case
 from ..mistakes import gating_and_down_projection as mistakes
 from ..properties import Property, tokens_apart
 
-_LESSON = "gating_and_down_projection"
-
 
 def _pick(z: float, up: float) -> tuple:
     """One token of two features, one candidate: `z` is read from feature 1, the candidate from feature 2."""
@@ -228,7 +226,7 @@ def intermediate_size(hidden_size, multiple_of, multiplier=1.0):
 
 doubled_token = Answer(
     "doubled_token",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"bilinear": 4.0, "swiglu_at_1": 4.82, "swiglu_at_minus_1": 1.77},
     mistakes=mistakes.DOUBLED_TOKEN,
     hints=(
@@ -245,7 +243,7 @@ doubled_token = Answer(
 
 multipliers = Answer(
     "multipliers",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"smallest": 1.29, "largest": 1.31, "how_many": 3},
     mistakes=mistakes.MULTIPLIERS,
     hints=(
@@ -259,7 +257,7 @@ multipliers = Answer(
 
 sigmoid_twin = Answer(
     "sigmoid_twin",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"z": 1.0},
     mistakes=mistakes.SIGMOID_TWIN,
     hints=(

@@ -8,7 +8,6 @@ from ..judge import Case
 from ..mistakes import normalization_intuition as mistakes
 from ..properties import Property, tokens_apart
 
-_LESSON = "normalization_intuition"
 _FAR_FROM_0 = (
     "On [30001, 30003] yours loses its digits: the mean of the squares and the square of the mean are almost "
     "equal there. Subtracting the mean before squaring keeps them."
@@ -208,7 +207,7 @@ def layer_norm(x, weight, bias, eps):
 
 largest_score = Answer(
     "largest_score",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"score": 3.0},
     mistakes=mistakes.LARGEST_SCORE,
     hints=(

@@ -8,8 +8,6 @@ from ..judge import Case
 from ..mistakes import rmsnorm_by_hand as mistakes
 from ..properties import Property, tokens_apart
 
-_LESSON = "rmsnorm_by_hand"
-
 
 def _norm_cases(draw: Draw) -> list[Case]:
     """The smallest numbers first; eps, weight, axes and dtypes each have an input of their own."""
@@ -164,7 +162,7 @@ def rms_norm_grad(x, weight, eps, grad_output):
 
 constant_token = Answer(
     "constant_token",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"rms_norm": [1.0, 1.0, 1.0, 1.0], "layer_norm": [0.0, 0.0, 0.0, 0.0]},
     mistakes=mistakes.CONSTANT_TOKEN,
     hints=(

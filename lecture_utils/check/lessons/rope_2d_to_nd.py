@@ -6,17 +6,12 @@ import torch
 
 from ..draw import Draw
 from ..exercise import Answer, exercise
-from ..judge import Case
+from ..judge import Case, close
 from ..mistakes import rope_2d_to_nd as mistakes
 from ..properties import Property, tokens_apart
 
-_LESSON = "rope_2d_to_nd"
 _ODD = math.atan2(3, 4)  # cosine 0.8, sine 0.6
 _COARSE = 0.02  # bf16 angles pass, so that the far positions show them
-
-
-def _close(a, b) -> bool:
-    return torch.allclose(a, b, rtol=1e-3, atol=1e-3)
 
 
 # rotate_2d
@@ -48,23 +43,23 @@ def _rotate_2d_properties(draw: Draw) -> list[Property]:
     x[0] = torch.tensor([2.0, 1.0])
 
     def stays_at_0(f):
-        return None if _close(f(x, 0 * angle), x) else "At angle zero the vectors do not stay where they are."
+        return None if close(f(x, 0 * angle), x) else "At angle zero the vectors do not stay where they are."
 
     def keeps_length(f):
         before, after = x.norm(dim=-1), f(x, angle).norm(dim=-1)
-        if _close(after, before):
+        if close(after, before):
             return None
         return f"[2, 1], turned by {angle[0]:.4g} radians, has length {after[0]:.4g} and had {before[0]:.4g}."
 
     def turns_add_up(f):
-        if _close(f(f(x, angle), more), f(x, angle + more)):
+        if close(f(f(x, angle), more), f(x, angle + more)):
             return None
         return "Turning by one angle and then by another is not the same as turning by their sum."
 
     def is_linear(f):
         return (
             None
-            if _close(f(3 * x, angle), 3 * f(x, angle))
+            if close(f(3 * x, angle), 3 * f(x, angle))
             else "Three times the vector is not turned to three times."
         )
 
@@ -126,7 +121,7 @@ def _inv_freq_properties(draw: Draw) -> list[Property]:
     def has_one_ratio(f):
         steps = f(6, 8000.0).double()
         ratios = steps[1:] / steps[:-1]
-        if _close(ratios, ratios[:1].expand_as(ratios)):
+        if close(ratios, ratios[:1].expand_as(ratios)):
             return None
         listed = " and then ".join(f"{r:.3g}" for r in ratios.tolist())
         return f"From step to step the ratio changes: for d = 6 and base 8000 it is {listed}."
@@ -192,7 +187,7 @@ def _cos_sin_properties(draw: Draw) -> list[Property]:
 
     def no_turn_at_0(f):
         cos, sin = (t[1] for t in f(positions, steps))
-        if _close(cos, torch.ones(4)) and _close(sin, torch.zeros(4)):
+        if close(cos, torch.ones(4)) and close(sin, torch.zeros(4)):
             return None
         return "At position zero not all cosines are one, or not all sines are zero."
 
@@ -201,19 +196,19 @@ def _cos_sin_properties(draw: Draw) -> list[Property]:
         total = cos.square() + sin.square()
         return (
             None
-            if _close(total, torch.ones_like(total))
+            if close(total, torch.ones_like(total))
             else "The squares of cos and sin do not add up to one."
         )
 
     def halves_are_equal(f):
         cos, _ = f(positions, steps)
-        if _close(cos[:, :2], cos[:, 2:]):
+        if close(cos[:, :2], cos[:, 2:]):
             return None
         return "The second half of the cosines is not equal to the first."
 
     def rows_belong_to_tokens(f):
         together, alone = f(positions, steps)[0], f(positions[2:], steps)[0]
-        if _close(together[2:], alone):
+        if close(together[2:], alone):
             return None
         return "A token's cosines depend on which tokens stand beside it."
 
@@ -273,11 +268,11 @@ def _rotate_half_properties(draw: Draw) -> list[Property]:
 
     def twice_is_minus(f):
         return (
-            None if _close(f(f(x)), -x) else "Twice in a row is half a turn, -x; yours gives something else."
+            None if close(f(f(x)), -x) else "Twice in a row is half a turn, -x; yours gives something else."
         )
 
     def keeps_norm(f):
-        if _close(f(x).norm(dim=-1), x.norm(dim=-1)):
+        if close(f(x).norm(dim=-1), x.norm(dim=-1)):
             return None
         one = torch.arange(1.0, 5)
         return f"[1, 2, 3, 4] has norm {one.norm():.4g}, its partners have {f(one).norm():.4g}."
@@ -378,7 +373,7 @@ def _rope_properties(draw: Draw) -> list[Property]:
         moved = [
             n
             for n, a, b in zip("qk", turned(f, q, k), (q, k), strict=True)
-            if not _close(a[0, :, 0], b[0, :, 0])
+            if not close(a[0, :, 0], b[0, :, 0])
         ]
         return (
             f"At position zero {' and '.join(moved)} should stay as they were, and did not."
@@ -388,26 +383,26 @@ def _rope_properties(draw: Draw) -> list[Property]:
 
     def keeps_norms(f):
         for name, before, after in zip("qk", (q, k), turned(f, q, k), strict=True):
-            if not _close(before.norm(dim=-1), after.norm(dim=-1)):
+            if not close(before.norm(dim=-1), after.norm(dim=-1)):
                 return f"The norm of a vector of {name} changes: a turn keeps it."
         return None
 
     def relative_only(f):
         key = k.repeat_interleave(2, dim=1)
         (q1, k1), (q2, k2) = turned(f, q, key), turned(f, q, key, shift=9)
-        if _close(q1 @ k1.mT, q2 @ k2.mT):
+        if close(q1 @ k1.mT, q2 @ k2.mT):
             return None
         return "When the whole text moves on by nine positions, the scores change."
 
     def heads_alike(f):
         one = q[:, :1].repeat(1, 4, 1, 1)
         out = turned(f, one, k)[0]
-        return None if _close(out, out[:, :1].expand_as(out)) else "Four equal heads do not come back equal."
+        return None if close(out, out[:, :1].expand_as(out)) else "Four equal heads do not come back equal."
 
     def queries_apart(f):
         key = k.repeat_interleave(2, dim=1)
         q1, k1 = turned(f, q, key)
-        if _close(k1, turned(f, 2 * q, key)[1]) and _close(q1, turned(f, q, 2 * key)[0]):
+        if close(k1, turned(f, 2 * q, key)[1]) and close(q1, turned(f, q, 2 * key)[0]):
             return None
         return "The turned keys depend on the queries, or the other way round."
 
@@ -516,7 +511,7 @@ def interleaved_to_half(weight, n_heads):
 
 one_speed = Answer(
     "one_speed",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"position": 44},
     mistakes=mistakes.ONE_SPEED,
     hints=(

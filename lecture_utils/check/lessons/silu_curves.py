@@ -8,7 +8,6 @@ from ..judge import Case
 from ..mistakes import silu_curves as mistakes
 from ..properties import Property
 
-_LESSON = "silu_curves"
 _ONE_STEP = 1e-4  # less than one step of a 16-bit number: it has to be rounded once
 _DOUBLE = 1e-12  # nothing was rounded to fp32 on the way
 
@@ -192,7 +191,7 @@ def silu_grad(x):
 
 silu_sum = Answer(
     "silu_sum",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"sum_at_1": 0.46212, "sum_at_10": 9.99909, "can_be_negative": "no"},
     mistakes=mistakes.SILU_SUM,
     hints=(
@@ -207,7 +206,7 @@ silu_sum = Answer(
 
 residual_gradient = Answer(
     "residual_gradient",
-    lesson=_LESSON,
+    lesson=__name__,
     right={"vanished": 0, "exploded": 2},
     mistakes=mistakes.RESIDUAL_GRADIENT,
     hints=(
