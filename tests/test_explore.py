@@ -1,0 +1,185 @@
+"""Explorers: what the base promises, and what every explorer of a lesson keeps."""
+
+import importlib
+import inspect
+import io
+import itertools
+import pkgutil
+import warnings
+
+import ipywidgets
+import numpy as np
+import psutil
+import pytest
+from PIL import Image
+
+from lecture_utils import explore
+from lecture_utils.explore.explorer import Explorer, log_slider, slider, stops, toggle
+
+EXPLORERS = {
+    f"{module.name}.{name}": kind
+    for module in pkgutil.iter_modules(explore.__path__)
+    for name, kind in inspect.getmembers(importlib.import_module(f"{explore.__name__}.{module.name}"))
+    if inspect.isclass(kind) and issubclass(kind, Explorer) and kind is not Explorer
+}
+each_explorer = pytest.mark.parametrize("kind", EXPLORERS.values(), ids=EXPLORERS)
+
+
+class Rise(Explorer):
+    """A line whose slope is moved; 3 cannot be drawn."""
+
+    drawn = updates = 0
+
+    def __init__(self):
+        super().__init__(slope=slider("slope", -2, 4, start=1), up=toggle("up", True))
+
+    def draw(self, axes):
+        self.drawn += 1
+        (self.line,) = axes.plot([-1, 1], [0, 0])
+        axes.set(ylim=(-4, 4))
+        return [self.line]
+
+    def update(self, slope, up):
+        self.updates += 1
+        if slope == 3:
+            raise ValueError("no <such> slope")
+        self.line.set_ydata([-slope, slope] if up else [slope, -slope])
+        return f"The slope is {slope if up else -slope}."
+
+
+def test_a_move_changes_picture_and_caption_and_draws_nothing_anew():
+    rise = Rise()
+    first = rise.picture.value
+    rise.controls["slope"].value = 2
+    assert rise.picture.value != first and rise.says == "The slope is 2." and rise.says in rise._caption.value
+    assert (rise.drawn, rise.updates) == (1, 2)
+
+
+def test_reset_brings_the_first_picture_back_in_one_move():
+    rise = Rise()
+    first = rise.picture.value
+    rise.controls["slope"].value, rise.controls["up"].value = 2, False
+    updates = rise.updates
+    rise.reset()
+    assert rise.picture.value == first and rise.says == "The slope is 1."
+    assert rise.updates == updates + 1
+
+
+def test_an_error_is_said_in_the_caption_the_picture_stays_and_the_next_move_works():
+    rise = Rise()
+    before = rise.picture.value
+    rise.controls["slope"].value = 3
+    assert rise.picture.value == before
+    assert rise.says == "No picture for these values (ValueError: no <such> slope). Move on, or reset."
+    assert "&lt;such&gt;" in rise._caption.value
+    rise.controls["slope"].value = 2
+    assert rise.picture.value != before and rise.says == "The slope is 2."
+
+
+def test_an_error_in_the_first_picture_is_raised():
+    class Broken(Rise):
+        def draw(self, axes):
+            raise RuntimeError("nothing to draw")
+
+    with pytest.raises(RuntimeError, match="nothing to draw"):
+        Broken()
+
+
+def test_controls_have_units_and_the_values_they_were_given():
+    assert slider("position", 0, 8, 5, unit="tokens").description == "position (tokens)"
+    assert isinstance(slider("position", 0, 8, 5), ipywidgets.IntSlider)
+    assert slider("slope", 0, 1, 0.5, step=0.05).readout_format == ".2f"
+    assert log_slider("eps", -8, 0, 1e-6).value == 1e-6
+    assert dict(stops("base", (100, 10_000), 100).options) == {"100": 100, "10,000": 10_000}
+
+
+def test_a_thousand_moves_take_no_memory():
+    rise, process = Rise(), psutil.Process()
+    move = itertools.cycle((2, 1))
+    for _ in range(50):
+        rise.controls["slope"].value = next(move)
+    before = process.memory_info().rss
+    for _ in range(1000):
+        rise.controls["slope"].value = next(move)
+    assert rise.updates == 1051
+    assert process.memory_info().rss - before < 20e6
+
+
+def ends(control):
+    """The values at both ends of a control."""
+    if isinstance(control, ipywidgets.Checkbox):
+        return [False, True]
+    if isinstance(control, ipywidgets.FloatLogSlider):
+        return [control.base**control.min, control.base**control.max]
+    if hasattr(control, "options"):
+        values = [option[1] if isinstance(option, tuple) else option for option in control.options]
+        return [values[0], values[-1]]
+    return [control.min, control.max]
+
+
+def put(explorer, values):
+    for name, value in values.items():
+        explorer.controls[name].value = value
+
+
+@each_explorer
+def test_every_control_changes_the_picture_and_the_caption(kind):
+    explorer = kind()
+    for name, control in explorer.controls.items():
+        explorer.reset()
+        pictures, captions = {bytes(explorer.picture.value)}, {explorer.says}
+        for value in ends(control):
+            control.value = value
+            pictures.add(bytes(explorer.picture.value))
+            captions.add(explorer.says)
+        assert len(pictures) > 1 and len(captions) > 1, name
+
+
+@each_explorer
+def test_every_corner_is_drawn_without_a_warning_and_moves_nothing_but_its_artists(kind):
+    explorer = kind()
+    first = explorer.picture.value
+    background = np.asarray(explorer._background).copy()
+    things = len(list(explorer.figure.findobj()))
+    limits = [(axes.get_xlim(), axes.get_ylim()) for axes in explorer.figure.axes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for values in itertools.product(*(ends(control) for control in explorer.controls.values())):
+            put(explorer, dict(zip(explorer.controls, values, strict=True)))
+            assert "No picture" not in explorer.says and "nan" not in explorer.says, explorer.values
+    assert [(axes.get_xlim(), axes.get_ylim()) for axes in explorer.figure.axes] == limits
+    explorer._canvas.draw()  # leaves out what moves: whatever else changed would show here
+    assert np.array_equal(np.asarray(explorer._canvas.copy_from_bbox(explorer.figure.bbox)), background)
+    explorer.reset()
+    assert len(list(explorer.figure.findobj())) == things
+    assert explorer.picture.value == first
+
+
+@each_explorer
+def test_a_viewer_without_a_kernel_sees_picture_and_caption(kind):
+    explorer = kind()
+    bundle = explorer._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    stored = Image.open(io.BytesIO(bundle["image/png"]))
+    live = Image.open(io.BytesIO(explorer.picture.value))
+    width, height = stored.size
+    picture_height = round(live.height * width / live.width)
+    assert height > picture_height + 40
+    below = np.asarray(stored.convert("L"))[picture_height + 2 :]
+    assert (below < 128).sum() > 20 * len(explorer.says)  # ink of the caption
+    assert len(bundle["image/png"]) < 200_000
+    for name, control in explorer.controls.items():  # the text form is the same in every state
+        control.value = ends(control)[0]
+        assert explorer._repr_mimebundle_()["text/plain"] == bundle["text/plain"], name
+
+
+@each_explorer
+def test_has_a_sentence_about_it_and_no_output_widget(kind):
+    assert inspect.getdoc(kind).count(".") and kind.__doc__ != Explorer.__doc__
+
+    def inside(widget):
+        yield widget
+        for child in getattr(widget, "children", ()):
+            yield from inside(child)
+
+    assert not [w for w in inside(kind()) if isinstance(w, ipywidgets.Output)]
