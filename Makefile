@@ -16,7 +16,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help env lab test lint images notebooks parity check-zoo parity-matrix lock clean
+.PHONY: help env lab test lint images notebooks parity bench check-zoo parity-matrix lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,12 +61,14 @@ lab: $(READY) ## open the course in JupyterLab
 
 # Two workers, one thread each: more threads than cores spend their time waiting for each other.
 test: export OMP_NUM_THREADS = 1
-test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook (a few minutes)
+test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook, in a browser too (a few minutes)
 	@echo "Unit tests"
-	@$(RUN) -m pytest -n 2 $(ARGS)
+	@$(RUN) -m pytest -n 2 --ignore tests/test_browser.py $(ARGS)
 	@echo "Notebooks: each executed, and its text compared with what is stored"
 	@$(RUN) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	  --nbval-sanitize-with tests/nbval_sanitize.cfg -n 2 --dist loadfile notebooks
+	@echo "Browser: each notebook in JupyterLab, its explorers moved by keyboard and mouse (pictures: build/screens)"
+	@$(RUN) -m pytest -rs tests/test_browser.py
 	@echo "All tests passed."
 
 lint: $(READY) ## ruff over code and notebooks: rules and format
@@ -79,11 +81,15 @@ images: $(READY) ## draw images/*.svg anew
 notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh kernel
 	@mkdir -p build && $(RUN) -m jupyter nbconvert --to notebook --execute --inplace --log-level=ERROR --coalesce-streams \
 	  --ExecutePreprocessor.timeout=120 --ExecutePreprocessor.record_timing=False \
-	  --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS) 2> build/execute.log \
+	  --ExecutePreprocessor.store_widget_state=False \
+	  --Exporter.preprocessors=lecture_utils.stored.WithoutLiveWidgets $(NOTEBOOKS) 2> build/execute.log \
 	  || { cat build/execute.log; exit 1; }
 
 parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
 	@$(RUN) -m lecture_utils.parity $(ARGS)
+
+bench: $(READY) ## how quickly explorers answer, in a kernel and in a browser, beside `interact` (ARGS=rope is short)
+	@OMP_NUM_THREADS=1 $(RUN) tests/bench_explorers.py $(ARGS)
 
 check-zoo: $(READY) ## every checker on 200 random sizes: right forms accepted, mistakes caught and named (long; ARGS="rms_norm --seeds 5" is short)
 	@OMP_NUM_THREADS=1 $(RUN) tests/check_zoo.py $(ARGS)
@@ -98,7 +104,7 @@ TORCH ?= 2.13.0
 lock: ## write requirements.txt anew from pyproject.toml (newest versions; torch is TORCH)
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install -q uv
 	@echo torch==$(TORCH) > build/torch.txt
-	@build/uv/bin/uv pip compile -q pyproject.toml --extra test --universal --python-version 3.11 \
+	@build/uv/bin/uv pip compile -q pyproject.toml --extra test --extra browser --universal --python-version 3.11 \
 	  -c build/torch.txt --no-annotate --no-header -o build/lock.txt
 	@{ echo "# Written by 'make lock' from pyproject.toml: the exact versions that 'make env' installs."; \
 	  grep -vE '^(nvidia-|cuda-|triton)|emscripten.$$' build/lock.txt; } > requirements.txt

@@ -1,5 +1,7 @@
 """JupyterLab in a real browser: what test_browser.py and bench_explorers.py drive it with."""
 
+import base64
+import io
 import json
 import os
 import shutil
@@ -10,6 +12,8 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
+
+from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -85,16 +89,13 @@ class Notebook:
     page asked for.
     """
 
-    def __init__(self, chrome, address: str, name: str, width: int = 1280, dark: bool = False) -> None:
-        self.page = chrome.new_page(viewport={"width": width, "height": 900})
+    def __init__(self, chrome, address: str, name: str) -> None:
+        self.page = chrome.new_page(viewport={"width": 1280, "height": 900})
         self.errors, self.strangers = [], []
         self.page.on("console", lambda m: m.type == "error" and self.errors.append(f"{m.text} {m.location}"))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self._asked)
         self.page.on("websocket", self._asked)
-        theme = json.dumps({"theme": "JupyterLab Dark" if dark else "JupyterLab Light"})
-        settings = address.replace("/lab?", "/lab/api/settings/@jupyterlab/apputils-extension:themes?")
-        assert self.page.request.put(settings, data={"raw": theme}).ok
         self.page.goto(address)
         self.page.wait_for_function("window.jupyterapp")
         self.page.evaluate(
@@ -126,6 +127,115 @@ class Notebook:
                 return found;
             }"""
         )
+
+    def explorers(self) -> list:
+        """The explorers of the page: boxes with a picture in them."""
+        return self.page.locator(".jp-OutputArea .widget-vbox:has(> .widget-image)").all()
+
+    def picture(self, explorer) -> str:
+        """What the picture of an explorer shows, pixel for pixel."""
+        return explorer.locator(".widget-image").evaluate(
+            """async (image) => {
+                await image.decode();
+                const canvas = document.createElement('canvas');
+                canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+                canvas.getContext('2d').drawImage(image, 0, 0);
+                return canvas.toDataURL();
+            }"""
+        )
+
+    def changes(self, explorer, before: str) -> bool:
+        """Whether the picture becomes another one within five seconds; waits until it is still."""
+        changed = self._within(lambda: self.picture(explorer) != before)
+        last = None
+        while last != (last := self.picture(explorer)):
+            self.page.wait_for_timeout(200)
+        return changed
+
+    def becomes(self, explorer, wanted: str) -> bool:
+        """Whether the picture becomes this one within five seconds."""
+        return self._within(lambda: self.picture(explorer) == wanted)
+
+    def _within(self, true) -> bool:
+        return any(true() or self.page.wait_for_timeout(50) for _ in range(100))
+
+    def press_arrow(self, handle) -> None:
+        """Move a slider by keyboard, three steps to where there is room."""
+        handle.focus()
+        for _ in range(3):
+            self.page.keyboard.press(f"Arrow{self._room(handle)}")
+
+    def drag(self, handle) -> None:
+        """Move a slider with the mouse, by a third of its length to where there is room."""
+        handle.scroll_into_view_if_needed()
+        box, track = handle.bounding_box(), handle.locator("xpath=ancestor::div[2]").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        way = track["width"] / 3 * (1 if self._room(handle) == "Right" else -1)
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + way, y, steps=8)
+        self.page.mouse.up()
+
+    def drag_for(self, explorer, seconds: float = 3) -> dict:
+        """Drag the first slider to and fro.
+
+        Gives `pictures`, how many came, and `lag`, the milliseconds from the release to the last of them.
+        """
+        explorer.locator(".widget-image").evaluate(
+            """(image) => {
+                const seen = window.dragged = {pictures: 0, last: 0, released: 0};
+                image.addEventListener('load', () => { seen.pictures++; seen.last = performance.now(); });
+                addEventListener('mouseup', () => { seen.released = performance.now(); }, true);
+            }"""
+        )
+        self._to_and_fro(explorer, seconds)
+        self.page.wait_for_timeout(1000)
+        seen = self.page.evaluate("dragged")
+        return {"pictures": seen["pictures"], "lag": max(0.0, seen["last"] - seen["released"])}
+
+    def film(self, explorer, seconds: float = 2) -> dict:
+        """Drag while the browser films what it paints: `frames`, and how many of them were `blank`."""
+        explorer.evaluate("explorer => explorer.scrollIntoView({block: 'center'})")
+        image = explorer.locator(".widget-image")
+        image.evaluate("image => { image.style.background = 'rgb(255, 0, 255)'; }")  # seen where it is blank
+        box, width = image.bounding_box(), self.page.viewport_size["width"]
+        camera, frames = self.page.context.new_cdp_session(self.page), []
+
+        def keep(frame) -> None:
+            frames.append(Image.open(io.BytesIO(base64.b64decode(frame["data"]))).convert("RGB"))
+            camera.send("Page.screencastFrameAck", {"sessionId": frame["sessionId"]})
+
+        camera.on("Page.screencastFrame", keep)
+        camera.send("Page.startScreencast", {"format": "png"})
+        self._to_and_fro(explorer, seconds)
+        camera.send("Page.stopScreencast")
+        image.evaluate("image => { image.style.background = ''; }")
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        seen = [frame.getpixel([round(at * frame.width / width) for at in middle]) for frame in frames]
+        return {"frames": len(seen), "blank": seen.count((255, 0, 255))}
+
+    def _to_and_fro(self, explorer, seconds: float) -> None:
+        handle = explorer.locator(".noUi-handle").first
+        explorer.evaluate("explorer => explorer.scrollIntoView({block: 'center'})")
+        box, track = handle.bounding_box(), handle.locator("xpath=ancestor::div[2]").bounding_box()
+        y = box["y"] + box["height"] / 2
+        self.page.mouse.move(box["x"] + box["width"] / 2, y)
+        self.page.mouse.down()
+        end, step = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            step += 1
+            self.page.mouse.move(track["x"] + track["width"] * abs((step / 40) % 2 - 1), y)
+            time.sleep(0.01)
+        self.page.mouse.up()
+
+    def _room(self, handle) -> str:
+        now, end = (float(handle.get_attribute(f"aria-{name}")) for name in ("valuenow", "valuemax"))
+        low = float(handle.get_attribute("aria-valuemin"))
+        return "Right" if now < (low + end) / 2 else "Left"
+
+    def darken(self) -> None:
+        self.page.evaluate("jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+        self.page.wait_for_timeout(500)
 
     def close(self) -> None:
         """End the kernel, and leave without saving."""

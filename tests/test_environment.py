@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 CONDA_NAMES = {"pytorch": "torch"}  # conda's name: PyPI's
 
 project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-wanted = [Requirement(r) for r in project["dependencies"] + project["optional-dependencies"]["test"]]
+extras = project["optional-dependencies"]
+wanted = [Requirement(r) for r in project["dependencies"] + extras["test"]]
 locked = [
     Requirement(line)
     for line in (ROOT / "requirements.txt").read_text().splitlines()
@@ -34,7 +35,7 @@ def test_environment_yml_asks_for_the_same_packages_and_ranges():
 
 def test_the_lock_holds_one_exact_version_of_everything_in_range():
     assert all(len(r.specifier) == 1 and next(iter(r.specifier)).operator == "==" for r in locked)
-    for requirement in wanted:
+    for requirement in wanted + [Requirement(r) for r in extras["browser"]]:
         pinned = next(iter(locked_here[canonicalize_name(requirement.name)].specifier)).version
         assert pinned in requirement.specifier, requirement
 

@@ -1,27 +1,19 @@
 """Explorers: what the base promises, and what every explorer of a lesson keeps."""
 
-import importlib
 import inspect
 import io
 import itertools
-import pkgutil
 import warnings
 
 import ipywidgets
 import numpy as np
 import psutil
 import pytest
+from explorers import EXPLORERS, ends
 from PIL import Image
 
-from lecture_utils import explore
 from lecture_utils.explore.explorer import Explorer, log_slider, slider, stops, toggle
 
-EXPLORERS = {
-    f"{module.name}.{name}": kind
-    for module in pkgutil.iter_modules(explore.__path__)
-    for name, kind in inspect.getmembers(importlib.import_module(f"{explore.__name__}.{module.name}"))
-    if inspect.isclass(kind) and issubclass(kind, Explorer) and kind is not Explorer
-}
 each_explorer = pytest.mark.parametrize("kind", EXPLORERS.values(), ids=EXPLORERS)
 
 
@@ -103,18 +95,6 @@ def test_a_thousand_moves_take_no_memory():
         rise.controls["slope"].value = next(move)
     assert rise.updates == 1051
     assert process.memory_info().rss - before < 20e6
-
-
-def ends(control):
-    """The values at both ends of a control."""
-    if isinstance(control, ipywidgets.Checkbox):
-        return [False, True]
-    if isinstance(control, ipywidgets.FloatLogSlider):
-        return [control.base**control.min, control.base**control.max]
-    if hasattr(control, "options"):
-        values = [option[1] if isinstance(option, tuple) else option for option in control.options]
-        return [values[0], values[-1]]
-    return [control.min, control.max]
 
 
 def put(explorer, values):

@@ -26,6 +26,7 @@ def modules_after(statement):
         ("import lecture_utils.parity.formula", set()),
         ("import lecture_utils.check", set()),
         ("import lecture_utils.plots.rmsnorm_by_hand", {"matplotlib"}),
+        ("import lecture_utils.explore.rope_2d_to_nd", {"matplotlib", "ipywidgets", "IPython"}),
         ("import lecture_utils.predict", {"ipywidgets", "IPython"}),
     ],
 )
@@ -49,10 +50,11 @@ def test_importing_llama_needs_torch_and_the_standard_library_only():
 @pytest.mark.parametrize(
     ("floor", "may_not_import"),
     [
-        ("llama", {"parity", "check", "plots", "predict", "transformers"}),
-        ("parity", {"check", "plots", "predict", "matplotlib", "ipywidgets", "transformers"}),
-        ("check", {"plots", "predict", "matplotlib", "ipywidgets", "transformers"}),
-        ("plots", {"parity", "check", "predict", "transformers", "ipywidgets"}),
+        ("llama", {"parity", "check", "plots", "explore", "predict", "transformers"}),
+        ("parity", {"check", "plots", "explore", "predict", "matplotlib", "ipywidgets", "transformers"}),
+        ("check", {"plots", "explore", "predict", "matplotlib", "ipywidgets", "transformers"}),
+        ("plots", {"parity", "check", "explore", "predict", "transformers", "ipywidgets"}),
+        ("explore", {"parity", "check", "predict", "transformers", "pyplot"}),
     ],
 )
 def test_a_floor_does_not_reach_upwards(floor, may_not_import):

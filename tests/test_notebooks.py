@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from explorers import EXPLORERS
+from nbconvert import HTMLExporter
 
 from lecture_utils import llama
 from lecture_utils.check import EXERCISES
@@ -42,13 +44,16 @@ def headings(stem, level):
     return re.findall(rf"^#{{{level}}} (.+)$", text, flags=re.MULTILINE)
 
 
-def test_lessons_pictures_plots_and_checkers_have_the_same_names():
+def test_lessons_pictures_plots_explorers_and_checkers_have_the_same_names():
     modules = {p.stem for p in ROOT.glob("lecture_utils/plots/*.py")} - {"__init__", "__main__", "style"}
     pictures = {p.stem for p in ROOT.glob("images/*.svg")}
     assert [stem[:2] for stem in NOTEBOOKS] == list(PARTS)
     assert {stem[3:] for stem in NOTEBOOKS} == modules
-    for floor in ("check/lessons", "check/mistakes"):
-        assert {p.stem for p in ROOT.glob(f"lecture_utils/{floor}/*.py")} - {"__init__"} == modules
+    for floor in ("check/lessons", "check/mistakes", "explore"):
+        assert {p.stem for p in ROOT.glob(f"lecture_utils/{floor}/*.py")} - {
+            "__init__",
+            "explorer",
+        } == modules
     titles = {stem[3:]: headings(stem, 1)[0] for stem in NOTEBOOKS}
     assert titles == TITLES and list(titles) == list(TITLES)
     assert NOTEBOOKS.keys() <= pictures
@@ -142,6 +147,29 @@ def test_stores_no_error_no_warning_no_path_of_a_machine_and_no_times(stem):
         assert not re.search(r"/(home|root|tmp|work|Users)/", json.dumps(cell["outputs"]))
         assert "execution" not in cell["metadata"]
     assert "widgets" not in NOTEBOOKS[stem]["metadata"]  # random ids: noise in every diff
+
+
+@each_notebook
+def test_every_explorer_of_the_lesson_is_shown_and_stored_as_a_picture(stem):
+    shown = {}
+    for cell in cells(stem, "code"):
+        for name in re.findall(r"^explore\.(\w+)\(", source(cell), flags=re.MULTILINE):
+            (shown[name],) = [
+                output["data"] for output in cell["outputs"] if "image/png" in output.get("data", {})
+            ]
+    assert {f"{stem[3:]}.{name}" for name in shown} == {
+        name for name in EXPLORERS if name.startswith(stem[3:])
+    }
+    html, _ = HTMLExporter().from_filename(ROOT / "notebooks" / f"{stem}.ipynb")
+    for name, data in shown.items():
+        assert data["text/plain"][0].startswith(f"{name}: a picture to move (")
+        # As GitHub and nbconvert show it: caption and picture are one PNG.
+        assert "".join(data["image/png"]).replace("\n", "") in html
+
+
+@each_notebook
+def test_stores_nothing_that_needs_a_running_kernel(stem):
+    assert "widget-view" not in json.dumps([cell["outputs"] for cell in cells(stem, "code")])
 
 
 @each_notebook

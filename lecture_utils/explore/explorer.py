@@ -32,12 +32,13 @@ def slider(label: str, low: float, high: float, start: float, step: float = 1, u
 
 def log_slider(label: str, low: float, high: float, start: float, step: float = 0.1, unit: str = ""):
     """A slider from 10**low to 10**high; `step` is that of the exponent, `start` is the value itself."""
-    return ipywidgets.FloatLogSlider(start, min=low, max=high, step=step, **_look(label, unit))
+    look = _look(label, unit) | {"readout_format": ".2g"}
+    return ipywidgets.FloatLogSlider(start, min=low, max=high, step=step, **look)
 
 
 def stops(label: str, values: Iterable, start, unit: str = ""):
-    """A slider that halts at the listed values only, written as `format(value, ",g")`, or as they are."""
-    options = [(value if isinstance(value, str) else f"{value:,g}", value) for value in values]
+    """A slider that halts at the listed values only: numbers (shown as 10,000) or names."""
+    options = [(value if isinstance(value, str) else f"{value:,}", value) for value in values]
     return ipywidgets.SelectionSlider(options=options, value=start, **_look(label, unit))
 
 
@@ -47,8 +48,11 @@ def toggle(label: str, start: bool = False):
 
 
 def choice(label: str, options: Iterable[str], start: str):
-    """One of a few names."""
-    return ipywidgets.Dropdown(options=list(options), value=start, **_look(label, ""))
+    """One of a few names, as a row of buttons (in a drop-down list JupyterLab would take the arrow keys)."""
+    look = _look(label, "")
+    look["style"] |= {"button_width": "auto"}
+    look["layout"] |= {"grid_area": "auto / 1 / auto / -1"}  # the whole row
+    return ipywidgets.ToggleButtons(options=list(options), value=start, **look)
 
 
 def _look(label: str, unit: str) -> dict:
@@ -82,7 +86,7 @@ class Explorer(ipywidgets.VBox):
     """
 
     size = (7.5, 3.6)
-    panels: dict = {}  # noqa: RUF012 — read only
+    panels: dict = {}
 
     def __init__(self, **controls: ipywidgets.ValueWidget) -> None:
         self.controls = controls
@@ -106,17 +110,16 @@ class Explorer(ipywidgets.VBox):
             format="jpeg", layout={"width": width, "max_width": "100%", "height": "auto"}
         )
         self._caption = ipywidgets.HTML(layout={"max_width": width})
-        reset = ipywidgets.Button(description="reset", layout={"width": "70px", "margin": "2px"})
+        reset = ipywidgets.Button(description="reset", layout={"width": "70px", "align_self": "flex-end"})
         reset.on_click(lambda _: self.reset())
-        rows = ipywidgets.GridBox(
-            [*controls.values(), reset],
-            layout={"grid_template_columns": "repeat(auto-fit, minmax(290px, 1fr))", "max_width": width},
-        )
+        columns = {"grid_template_columns": "repeat(auto-fit, minmax(290px, 1fr))", "flex": "1 1 0"}
+        grid = ipywidgets.GridBox([*controls.values()], layout=columns)
+        rows = ipywidgets.HBox([grid, reset], layout={"max_width": width})
         super().__init__([rows, self.picture, self._caption])
         self._resetting = False
         self._show()
         for control in controls.values():
-            control.observe(self._moved, "value")
+            control.observe(self._answer, "value")
 
     @property
     def values(self) -> dict:
@@ -137,9 +140,9 @@ class Explorer(ipywidgets.VBox):
         for name, value in self._start.items():
             self.controls[name].value = value
         self._resetting = False
-        self._moved()
+        self._answer()
 
-    def _moved(self, _=None) -> None:
+    def _answer(self, _=None) -> None:
         if self._resetting:
             return
         try:

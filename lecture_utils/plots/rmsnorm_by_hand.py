@@ -1,4 +1,4 @@
-"""Lesson 02: RMSNorm as geometry, what eps does, and what it costs."""
+"""Lesson 02: RMSNorm as geometry, beside LayerNorm, and what it costs."""
 
 import torch
 from matplotlib.axes import Axes
@@ -51,21 +51,6 @@ def shift(axes: Axes, token: Tensor) -> None:
         axes.text(6, y, name, color=color, fontweight="bold", ha="right", va=va)
     axes.set(title="Feature 1 after the norm, as a constant is added", ylim=(-limit, limit))
     axes.set(xlabel="constant added to every feature", ylabel="feature 1 after the norm")
-
-
-def eps_curves(axes: Axes, eps: tuple[float, ...] = (1e-6, 1e-5)) -> None:
-    """RMS after the norm against RMS before it, for several eps."""
-    before = torch.logspace(-4.3, -0.7, 200)
-    colors = (style.OUTPUT, style.INPUT, style.POSITION, style.GATE)
-    for value, color in zip(eps, colors, strict=False):
-        after = before / (before.square() + value).sqrt()
-        axes.plot(before, after, color=color)
-        axes.axvline(value**0.5, color=color, linestyle=":", linewidth=1.2)
-        axes.text(value**0.5, 1.06, f"eps {value:g}", color=color, fontsize=10, fontweight="bold",
-                  ha="center", va="bottom")  # fmt: skip
-    axes.set(xscale="log", ylim=(-0.03, 1.05))
-    axes.set_title("eps matters to tokens whose RMS is near √eps (dotted), or below", pad=22)
-    axes.set(xlabel="RMS of a token before", ylabel="RMS after")
 
 
 def time_ratios(axes: Axes, ratios: dict[str, dict[str, float]]) -> None:

@@ -65,39 +65,33 @@ def dip(axes: Axes, x_min: float, y_min: float) -> None:
     axes.set(xlabel="x", ylabel="value, slope", xlim=(-8, 4), ylim=(-0.55, 1.35))
 
 
-def swish_family(axes: Axes, betas: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 10.0)) -> None:
-    """Swish for several β, each dip marked: from the line x/2 to ReLU. Small β widen the frame."""
+def swish_family(axes: Axes) -> None:
+    """Swish for five β, each dip marked: from the line x/2 to ReLU."""
     # The bottom of Swish is that of SiLU at another scale: at −1.27846/β, value −0.27846/β.
     place, value = -1.27846, -0.27846
-    bent = sorted(beta for beta in set(betas) if beta)
-    edge = max([5.0, *(1.6 * abs(place / beta) for beta in bent)])
-    x = torch.linspace(-edge, edge, 2001)
+    betas = (0.0, 0.5, 1.0, 2.0, 10.0)
+    x = torch.linspace(-5, 5, 2001)
     axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
     # Wide and behind the curves, so that a large β, which covers it, can still be seen.
     axes.plot(
         x, x.clamp(min=0), color=style.REFERENCE, linestyle=(0, (2, 1)), linewidth=5, alpha=0.3, zorder=1
     )
-    style.label_line(axes, 0.38 * edge, 0.45 * edge, "ReLU (dashed)", "#555555", ha="right", va="bottom")
-    for i, beta in enumerate(sorted(set(betas))):
+    style.label_line(axes, 1.9, 2.25, "ReLU (dashed)", "#555555", ha="right", va="bottom")
+    for i, beta in enumerate(betas):
         # β is a scale, so the blues are one too, from light to dark; β = 1 is SiLU, in its own colour.
-        share = i / max(len(set(betas)) - 1, 1)
+        share = i / (len(betas) - 1)
         color = style.OUTPUT if beta == 1 else (0.5 - 0.5 * share, 0.66 - 0.46 * share, 0.86 - 0.4 * share)
         axes.plot(x, swish(x, beta), color=color, linewidth=3 if beta == 1 else 2)
         if beta == 0:
-            style.label_line(axes, -0.58 * edge, -0.27 * edge, "β = 0", color, ha="right", va="center")
+            style.label_line(axes, -2.9, -1.35, "β = 0", color, ha="right", va="center")
             continue
         # A label above the dip, the larger β the higher, and a thin line down to the dip.
-        at, height = place / beta, (0.07 + 0.09 * bent.index(beta)) * edge
-        side = "right" if beta > 0 else "left"
+        at, height = place / beta, 0.45 * i - 0.1
         axes.plot([at, at], [value / beta, height], color=color, linewidth=0.9, linestyle=":")
         axes.plot([at], [value / beta], "o", color=color, markersize=5)
         name = f"β = {beta:g}" + (" (SiLU)" if beta == 1 else "")
-        style.label_line(axes, at, height, name.replace("-", "−"), color, ha=side, va="bottom")
-    title = "β bends a line into ReLU; β = 1 is SiLU"
-    if bent and bent[0] < 0:
-        title = "A negative β turns the curve by 180°"
-    axes.set(title=title, xlabel="x", ylabel="swish(x, β)", xlim=(-edge, edge))
-    axes.set(ylim=(-0.62 * edge if bent and bent[0] < 0 else -0.36 * edge, 0.6 * edge))
+        style.label_line(axes, at, height, name, color, ha="right", va="bottom")
+    axes.set(title="Swish: from x/2 to ReLU", xlabel="x", ylabel="swish(x, β)", xlim=(-5, 5), ylim=(-1.8, 3))
 
 
 def dead_units(axes: Axes, runs: dict[str, list[list[int]]], units: int, learning_rate: float) -> None:
@@ -151,7 +145,6 @@ def _cover(figure: Figure) -> None:
     dip(left, bottom.item(), silu(bottom).item())
     left.set_title("SiLU dips below 0, and turns")
     swish_family(right)
-    right.set_title("Swish: from x/2 to ReLU")
 
 
 IMAGES = {"05_silu_curves": _cover}

@@ -1,0 +1,93 @@
+"""Every lesson in JupyterLab in a real browser: it runs to the end, and its explorers answer the hand."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from browser import ROOT, Notebook, browser, chromium, jupyterlab
+
+SCREENS = ROOT / "build" / "screens"
+LESSONS = [path.name for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    missing = None
+    if chromium() is None:
+        missing = "no Chromium or Chrome was found (CHROMIUM=/path/to/it names one)"
+    elif find_spec("playwright") is None:
+        missing = "playwright is not installed (pip install playwright)"
+    if missing:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    with jupyterlab(tmp_path_factory.mktemp("lab")) as address, browser() as chrome:
+        yield lambda name: Notebook(chrome, address, name)
+
+
+@pytest.fixture(scope="module", params=LESSONS, ids=[name[:2] for name in LESSONS])
+def lesson(request, lab):
+    notebook = lab(request.param)
+    yield notebook
+    photograph(notebook, SCREENS / Path(request.param).stem)
+    notebook.close()
+
+
+def photograph(notebook, folder):
+    """Every explorer as it stands: light, at a window 1000 px wide, and dark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for look, width in (("light", 1280), ("narrow", 1000), ("dark", 1280)):
+        notebook.page.set_viewport_size({"width": width, "height": 900})
+        if look == "dark":
+            notebook.darken()
+        for number, explorer in enumerate(notebook.explorers(), 1):
+            explorer.screenshot(path=folder / f"{number}_{look}.png")
+
+
+def test_opens_with_pictures_where_explorers_will_be(lesson):
+    assert "model not found" not in lesson.page.inner_text(".jp-Notebook")
+    assert lesson.page.locator(".jp-OutputArea img[src^='data:image/png']").count() > 0
+
+
+def test_run_all_ends_without_an_error(lesson):
+    assert lesson.run_all() == []
+    assert lesson.explorers()
+
+
+def test_every_control_changes_the_picture_by_keyboard_and_by_drag(lesson):
+    for explorer in lesson.explorers():
+        first = lesson.picture(explorer)
+        for handle in explorer.locator(".noUi-handle").all():
+            name = handle.locator("xpath=ancestor::div[contains(@class,'widget-hslider')]").inner_text()
+            for move in (lesson.press_arrow, lesson.drag):
+                before = lesson.picture(explorer)
+                move(handle)
+                assert lesson.changes(explorer, before), f"{name}: {move.__name__}"
+                explorer.get_by_role("button", name="reset").click()
+                assert lesson.becomes(explorer, first), f"{name}: reset"
+        for box in explorer.locator("input[type=checkbox]").all():
+            box.focus()
+            lesson.page.keyboard.press("Space")
+            assert lesson.changes(explorer, first), "a box by keyboard"
+            box.click()
+            assert lesson.becomes(explorer, first), "a box by click"
+        for button in explorer.locator(".widget-toggle-buttons button").all():
+            before = lesson.picture(explorer)
+            if "mod-active" not in button.get_attribute("class"):
+                button.focus()
+                lesson.page.keyboard.press("Space")
+                assert lesson.changes(explorer, before), button.inner_text()
+        explorer.get_by_role("button", name="reset").click()
+        assert lesson.becomes(explorer, first), "reset"
+
+
+def test_a_drag_is_followed_at_once_and_never_leaves_the_picture_blank(lesson):
+    for explorer in lesson.explorers():
+        drag = lesson.drag_for(explorer)
+        assert drag["pictures"] > 10 and drag["lag"] <= 300
+        film = lesson.film(explorer)
+        assert film["frames"] > 10 and film["blank"] == 0
+
+
+def test_no_error_in_the_console_and_nothing_asked_for_outside_this_machine(lesson):
+    assert lesson.errors == []
+    assert lesson.strangers == []
