@@ -1,4 +1,4 @@
-"""Lesson 04: what a gate does to its candidate, and how wide a gated network is."""
+"""Lesson 04: what a gate does to its candidate, and the family of gated networks."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,6 @@ import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
-
-from lecture_utils.llama import PRESETS
 
 from . import style
 
@@ -53,38 +51,6 @@ def silu_band(axes: Axes) -> None:
     axes.set(xlabel="z, what the gate projection gives", ylabel="gate")
 
 
-def token_by_token(axes: Sequence[Axes], tokens: Tensor, gate_weight: Tensor, up_weight: Tensor) -> None:
-    """Candidates, gates and products of every token, as three tables: tokens [S, H], weights [D, H]."""
-    candidates, gates = F.linear(tokens, up_weight), F.silu(F.linear(tokens, gate_weight))
-    # One colour scale for the three tables: here colour is the sign and size of a number, not its role.
-    # It follows the square root of the size, so that small numbers show and the largest do not saturate.
-    limit = max(t.abs().max() for t in (candidates, gates, gates * candidates)).sqrt() or 1.0
-    for panel, name, values, color in zip(
-        axes,
-        ("candidates  ×", "gates  =", "products"),
-        (candidates, gates, gates * candidates),
-        (style.UP, style.GATE, style.OUTPUT),
-        strict=True,
-    ):
-        shade = values.sign() * values.abs().sqrt()
-        panel.imshow(shade, cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
-        for (row, column), value in zip(torch.cartesian_prod(*map(torch.arange, values.shape)).tolist(),
-                                        values.flatten().tolist(), strict=True):  # fmt: skip
-            panel.text(column, row, f"{value + 0.0:.2f}".replace("-", "−"), ha="center", va="center",
-                       fontsize=11,
-                       color="white" if abs(value) ** 0.5 > 0.7 * limit else "black")  # fmt: skip
-        panel.set_title(name, color=color)
-        panel.set_xticks(range(values.shape[1]), range(1, values.shape[1] + 1))
-        panel.set(xlabel="number of the candidate")
-        panel.tick_params(length=0)
-        panel.grid(False)
-        panel.spines[:].set_visible(False)
-    names = ["[" + ", ".join(f"{v:g}".replace("-", "−") for v in token) + "]" for token in tokens.tolist()]
-    axes[0].set_yticks(range(len(names)), names)
-    axes[0].set_ylabel("token")
-    style.headline(axes[0].figure, "The same matrices, different gates for each token")
-
-
 def glu_family(axes: Axes, candidate: float = 2.0) -> None:
     """The product for one candidate against the gate's z, for four kinds of gate."""
     z = torch.linspace(-4, 2, 241)
@@ -110,24 +76,6 @@ def glu_family(axes: Axes, candidate: float = 2.0) -> None:
         ylabel=f"product, candidate {candidate:g}".replace("-", "−"),
     )
     axes.set(ylim=(low, high))
-
-
-def real_widths(axes: Axes) -> None:
-    """D / H of the published models, between the equal budget and four times H."""
-    ratios = {name: c.intermediate_size / c.hidden_size for name, c in PRESETS.items()}
-    names = sorted(ratios, key=lambda name: (ratios[name], name), reverse=True)
-    for line in (8 / 3, 4):
-        axes.plot([line] * 2, [-0.6, len(names) - 0.4], color=style.REFERENCE, linestyle="--", linewidth=1.2)
-    for row, name in enumerate(names):
-        axes.plot([8 / 3, ratios[name]], [row, row], color=style.OUTPUT, linewidth=3)
-        axes.plot(ratios[name], row, "o", color=style.OUTPUT, markersize=7)
-        axes.text(ratios[name] + 0.03, row, f"{ratios[name]:.2f}", va="center", fontsize=10)
-    axes.text(8 / 3, len(names) - 0.3, "8/3 (equal budget)", ha="center", va="bottom", fontsize=10)
-    axes.text(4, len(names) - 0.3, "4 (plain FFN)", ha="center", va="bottom", fontsize=10)
-    axes.set_yticks(range(len(names)), names)
-    axes.set(title="Some Llamas keep the equal budget, some are wider", xlabel="width D / H")
-    axes.set(xlim=(2.4, 4.4), ylim=(-0.6, len(names) + 0.4))
-    axes.grid(axis="y", visible=False)
 
 
 def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) -> None:
