@@ -136,7 +136,7 @@ class Notebook:
         """What the picture of an explorer shows, pixel for pixel."""
         return explorer.locator(".widget-image").evaluate(
             """async (image) => {
-                await image.decode();
+                while (!image.complete) await new Promise(requestAnimationFrame);
                 const canvas = document.createElement('canvas');
                 canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
                 canvas.getContext('2d').drawImage(image, 0, 0);

@@ -81,6 +81,8 @@ class Explorer(ipywidgets.VBox):
                 self.line.set_ydata([-slope, slope])
                 return f"One step to the right is {slope:g} up."
 
+    (ipywidgets has taken the names `keys`, `layout`, `children` and a few more for itself.)
+
     Args:
         controls: by name, each made by `slider`, `log_slider`, `stops`, `toggle` or `choice`.
     """

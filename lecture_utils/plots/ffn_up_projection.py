@@ -6,7 +6,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from torch import Tensor, nn
+from torch import Tensor
 
 from lecture_utils.llama import PRESETS, FeedForward
 
@@ -74,27 +74,6 @@ def singular_values(axes: Axes, tables: dict[str, Tensor]) -> None:
     axes.set(xlabel="singular value, largest first", ylabel="size (log scale)")
 
 
-def curves(row: Sequence[Axes], networks: dict[int, nn.Module], x: Tensor, y: Tensor) -> None:
-    """What networks of several widths made of the curve `y` over `x`, both [points, 1], and their bends."""
-    for axes, (width, network) in zip(row, networks.items(), strict=True):
-        with torch.no_grad():
-            fitted = network(x)
-            bends = -network.up_proj.bias / network.up_proj.weight[:, 0]
-        bends = bends[(bends > x.min()) & (bends < x.max())]
-        error = (fitted - y).square().mean().sqrt().item()
-        axes.plot(x[:, 0], fitted[:, 0], color=style.OUTPUT, linewidth=3)
-        axes.plot(x[:, 0], y[:, 0], color=style.REFERENCE, linestyle="--", linewidth=1.2, zorder=3)
-        axes.plot(bends, [-1.5] * len(bends), "|", color=style.UP, markersize=11, markeredgewidth=1.6)
-        digits = 3 if error < 0.01 else 2
-        axes.set(title=f"D = {width}: error {error:.{digits}f}", xlabel="input", ylim=(-1.7, 1.4))
-    row[0].set_ylabel("output")
-    row[0].text(0, 1.16, "target", color=style.REFERENCE)
-    style.label_line(row[0], -3.1, 0.3, "network", style.OUTPUT)
-    row[0].text(3.1, -1.5, "bends", color="#333333", va="center", ha="right")
-    for axes in row[1:]:
-        axes.tick_params(labelleft=False)
-
-
 def regions(axes: Axes, network: Callable[[Tensor], Tensor], title: str) -> None:
     """Where a network [points, 2] → [points, 2] says yes (its second output is the larger one)."""
     ticks = torch.linspace(-1, 1, 201)
@@ -110,32 +89,6 @@ def regions(axes: Axes, network: Callable[[Tensor], Tensor], title: str) -> None
             style.label_line(axes, *spot, word, color, ha="center", va="center")
     axes.set(title=title, xlabel="feature 1", aspect="equal", xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     axes.grid(visible=False)
-
-
-def errors_by_width(axes: Axes, errors: dict[int, list[float]], answer_0: float) -> None:
-    """Error of every seed, and the median, for several widths: {width: [error of each seed]}.
-
-    `answer_0` is the error of always answering 0.
-    """
-    axes.axhline(answer_0, color=style.WRONG, linestyle=":")
-    axes.text(max(errors), answer_0 * 1.06, "always answering 0", color="#555555", ha="right", va="bottom")
-    widths = list(errors)
-    medians = [torch.tensor(errors[width]).median().item() for width in widths]
-    for width in widths:
-        axes.plot(
-            [width] * len(errors[width]), errors[width], "o", color=style.OUTPUT, alpha=0.45, markersize=7
-        )
-    axes.plot(widths, medians, color=style.OUTPUT)
-    style.label_line(axes, widths[-2] * 1.3, medians[-2], "median", style.OUTPUT)
-    style.label_line(axes, 0.04, 0.06, "one dot, one seed", style.OUTPUT, transform=axes.transAxes)
-    axes.set(xscale="log", yscale="log", title="Few units: the start decides. Many: the width does")
-    axes.set(xlabel="width D (log scale)", ylabel="RMS error (log scale)")
-    axes.set_xticks(widths, [str(width) for width in widths])
-    axes.set_ylim(top=1.5 * max(answer_0, *(max(each) for each in errors.values())))
-    low, high = axes.get_ylim()
-    ticks = [t for t in (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1) if low < t < high]
-    axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
-    axes.minorticks_off()
 
 
 def shares(axes: Axes, names: Sequence[str]) -> None:

@@ -1,10 +1,11 @@
-"""Lesson 01: what an outlier does, why scale matters to descent, and which cells share a mean."""
+"""Lesson 01: what an outlier does, which cells share a mean, and what that does to tokens and errors."""
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
+from matplotlib.text import Annotation, Text
 from torch import Tensor
 
 from . import style
@@ -31,119 +32,75 @@ def number_lines(axes: Axes, rows: dict[str, Tensor]) -> None:
     axes.margins(x=0.06)
 
 
-def outlier_curves(axes: Axes, n: int = 200, furthest: float = 50.0) -> None:
-    """Spread that the others keep after either scaling, while one of `n` values moves away."""
-    sample = torch.randn(n, generator=torch.Generator().manual_seed(0)).sort().values
-    positions = torch.linspace(sample[-1].item(), furthest, 200)
-    samples = torch.cat((sample[:-1].expand(200, -1), positions[:, None]), 1)  # [200, n], the last moves
-    minimum, maximum = samples.amin(1, keepdim=True), samples.amax(1, keepdim=True)
-    min_max = (samples - minimum) / (maximum - minimum)
-    standard = (samples - samples.mean(1, keepdim=True)) / samples.std(1, correction=0, keepdim=True)
-    ends = {}
-    for scaled, color, name in ((min_max, style.UP, "min-max"), (standard, style.OUTPUT, "standard score")):
-        spread = scaled[:, :-1].std(1, correction=0)
-        kept = 100 * spread / spread[0]
-        ends[name] = kept[-1].item()
-        axes.plot(positions, kept, color=color)
-        if name == "standard score" and positions[0] < n**0.5 < furthest:
-            at = (positions - n**0.5).abs().argmin()
-            axes.plot(positions[at], kept[at], "o", color=color, markersize=9)
-            axes.annotate("√n", (positions[at], kept[at]), (7, 6), textcoords="offset points", color=color)
-    above, below = sorted(ends, key=ends.get, reverse=True)
-    apart = max(0.0, 8 - (ends[above] - ends[below])) / 2  # labels of curves that end together
-    for name, shift in ((above, apart), (below, -apart)):
-        color = style.UP if name == "min-max" else style.OUTPUT
-        style.label_line(axes, furthest + 1, ends[name] + shift, name, color, va="center")
-    kept = " or ".join(f"{ends[name]:.0f}% ({name})" for name in ("min-max", "standard score"))
-    axes.set_title(
-        f"One value of {n:,}, at {furthest:.0f} standard deviations of the others,\nleaves them {kept}"
-    )
-    axes.set(xlabel="distance of that value (standard deviations of the others)", ylim=(0, 108))
-    axes.set_xlim(0, furthest * 1.32)
-    axes.set_xticks(range(0, int(furthest) + 1, 10))
-    axes.set_ylabel(f"spread left to the other {n - 1:,}\n(% of where it began)")
-
-
-def descent(
-    axes: Axes,
-    features: Tensor,
-    target: Tensor,
-    path: Tensor,
-    best: Tensor,
-    title: str,
-    window: tuple[float, float] = (-0.9, 4.6),
-) -> None:
-    """Contours of the loss of two weights, and the steps [T, 2] of gradient descent over them."""
-    ticks = torch.linspace(*window, 160)
-    across, up = torch.meshgrid(ticks, ticks, indexing="xy")
-    weights = torch.stack((across.flatten(), up.flatten()))  # [2, points]
-    loss = (features @ weights - target[:, None]).square().mean(0).div(2).view(across.shape)
-    lowest = (features @ best - target).square().mean() / 2
-    gap = (loss - lowest).clamp(min=1e-9).sqrt()  # the root: contours at equal distances
-    levels = torch.linspace(0, gap.max().item(), 11)[1:]
-    axes.contour(across, up, gap, levels=levels, colors="#B5C7D6", linewidths=1)
-    axes.plot(*best, "*", color=style.REFERENCE, markersize=11)
-    axes.plot(*path.T, color=style.OUTPUT, linewidth=1.4, marker="o", markersize=4)
-    axes.plot(*path[0], "o", color=style.INPUT, markersize=7)
-    axes.annotate("start", path[0], (-6, -14), textcoords="offset points", color=style.INPUT,
-                  fontweight="bold", ha="center")  # fmt: skip
-    axes.annotate("best", best, (8, -14), textcoords="offset points", fontweight="bold")
-    if len(path) <= 5:
-        for step, (place, side) in enumerate(zip(path[1:], [(5, 4), (-6, 6)] * 2, strict=False), 1):
-            axes.annotate(f"step {step}", place, side, textcoords="offset points", color=style.OUTPUT,
-                          fontweight="bold", ha="left" if side[0] > 0 else "right")  # fmt: skip
-    axes.set(title=title, xlabel="weight of feature 1", ylabel="weight of feature 2")
-    axes.set(aspect="equal", xlim=window, ylim=window)
-    axes.label_outer()
-    axes.grid(False)
-
-
 def _shade(color: str, light: float) -> tuple[float, ...]:
     """`color` mixed with white (light > 0) or black (light < 0)."""
     return tuple(c + (1 - c) * light if light > 0 else c * (1 + light) for c in to_rgb(color))
 
 
-def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str, below: str) -> None:
-    """A tensor [B=3, S=4, H=5] as cells; those at `shared` (what one mean is taken over) are coloured.
+def corner(b: float, s: float, h: float) -> tuple[float, float]:
+    """A point of the cube on paper, seen from a corner: H to the right, B to the back, S down."""
+    return 0.866 * (h - b), -0.5 * (h + b) - s
 
-    Seen from a corner: the features H run to the right, the texts B to the back, the tokens S down.
+
+def faces(sizes: tuple[int, int, int], first: tuple[int, int, int]):
+    """The faces that one sees of a cube of cells [B, S, H]: (corners on paper, cell, lightness) for each.
+
+    What lies in front of the cell `first` is cut away: texts before its own, tokens before it, features
+    after it. So (0, 0, H - 1) cuts nothing.
     """
-    sizes = n_texts, n_tokens, n_features = 3, 4, 5
-    chosen = torch.zeros(sizes, dtype=torch.bool)
-    chosen[shared] = True
-    averaged = [part == slice(None) for part in shared]  # B, S, H
-    chosen = chosen.flip(0)  # text 0 in front
+    n_texts, n_tokens, _ = sizes
+    text, token, feature = first
+    front = n_texts - text  # text 0 is in front, `front` counts from the back
+    for b in range(front):  # the top, from the back to the front
+        for h in range(feature + 1):
+            edge = (b, h), (b, h + 1), (b + 1, h + 1), (b + 1, h)
+            yield [corner(b, token, h) for b, h in edge], (n_texts - 1 - b, token, h), 0.3
+    for s in range(token, n_tokens):
+        for h in range(feature + 1):  # on the left, the text in front
+            edge = (s, h), (s, h + 1), (s + 1, h + 1), (s + 1, h)
+            yield [corner(front, s, h) for s, h in edge], (text, s, h), 0.0
+        for b in range(front):  # on the right, the last feature
+            edge = (b, s), (b + 1, s), (b + 1, s + 1), (b, s + 1)
+            yield [corner(b, s, feature + 1) for b, s in edge], (n_texts - 1 - b, s, feature), -0.22
 
-    def at(b: float, s: float, h: float) -> tuple[float, float]:
-        return 0.866 * (h - b), -0.5 * (h + b) - s
 
-    def face(corners, is_chosen: bool, light: float) -> None:
-        fill = _shade(color, light) if is_chosen else _shade("#DDE3E8", light * 0.8 - 0.03)
-        axes.add_patch(Polygon(corners, facecolor=fill, edgecolor="white", linewidth=1.3, joinstyle="round"))
+def paint(color: str | None, light: float) -> tuple[float, ...]:
+    """The fill of a face; without a colour, that of a cell which is not chosen."""
+    return _shade(color, light) if color else _shade("#DDE3E8", light * 0.8 - 0.03)
 
-    for b in range(n_texts):  # the top: token 0 of every text, from the back to the front
-        for h in range(n_features):
-            corners = [at(b, 0, h), at(b, 0, h + 1), at(b + 1, 0, h + 1), at(b + 1, 0, h)]
-            face(corners, bool(chosen[b, 0, h]), 0.3)
-    for s in range(n_tokens):
-        for h in range(n_features):  # on the left: the text in front
-            corners = [at(3, s, h), at(3, s, h + 1), at(3, s + 1, h + 1), at(3, s + 1, h)]
-            face(corners, bool(chosen[-1, s, h]), 0.0)
-        for b in range(n_texts):  # on the right: the last feature
-            corners = [at(b, s, 5), at(b + 1, s, 5), at(b + 1, s + 1, 5), at(b, s + 1, 5)]
-            face(corners, bool(chosen[b, s, -1]), -0.22)
 
-    def arrow(start, end, name: str, dx: float, dy: float, strong: bool) -> None:
-        tint, width = (color, 2.4) if strong else ("#777777", 1.0)
-        axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": tint, "shrinkA": 0,
-                                                  "shrinkB": 0, "linewidth": width})  # fmt: skip
+def cube_axes(axes: Axes) -> dict[str, tuple[Annotation, Text]]:
+    """The arrows B, S, H along a cube [3, 4, 5], each with its name."""
+    ends = {
+        "B": (corner(3, -0.1, -0.45), corner(0, -0.1, -0.45), (-0.45, 0.5)),
+        "S": (corner(3.25, 0, -0.25), corner(3.25, 4, -0.25), (-0.5, 0)),
+        "H": (corner(-0.45, -0.1, 0), corner(-0.45, -0.1, 5), (0.45, 0.5)),
+    }
+    arrows = {}
+    for name, (start, end, (dx, dy)) in ends.items():
+        look = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
+        arrow = axes.annotate("", end, start, arrowprops=look)
         middle = (start[0] + end[0]) / 2 + dx, (start[1] + end[1]) / 2 + dy
-        axes.text(*middle, name, color=tint, ha="center", va="center", fontsize=11 if strong else 10,
-                  fontweight="bold" if strong else "normal")  # fmt: skip
+        arrows[name] = arrow, axes.text(*middle, name, ha="center", va="center")
+    return arrows
 
-    arrow(at(3, -0.1, -0.45), at(0, -0.1, -0.45), "B", -0.45, 0.5, averaged[0])
-    arrow(at(3.25, 0, -0.25), at(3.25, 4, -0.25), "S", -0.5, 0, averaged[1])
-    arrow(at(-0.45, -0.1, 0), at(-0.45, -0.1, 5), "H", 0.45, 0.5, averaged[2])
+
+def strengthen(arrow: Annotation, name: Text, color: str | None) -> None:
+    """An axis that is averaged is bold and has the colour of the norm; any other is thin and grey."""
+    tint = color or "#777777"
+    arrow.arrow_patch.set(color=tint, linewidth=2.4 if color else 1.0)
+    name.set(color=tint, fontsize=11 if color else 10, fontweight="bold" if color else "normal")
+
+
+def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str, below: str) -> None:
+    """A tensor [B=3, S=4, H=5] as cells; those at `shared` (what one mean is taken over) are coloured."""
+    chosen = torch.zeros(3, 4, 5, dtype=torch.bool)
+    chosen[shared] = True
+    for corners, cell, light in faces((3, 4, 5), (0, 0, 4)):
+        fill = paint(color if chosen[cell] else None, light)
+        axes.add_patch(Polygon(corners, facecolor=fill, edgecolor="white", linewidth=1.3, joinstyle="round"))
+    for part, arrow in zip(shared, cube_axes(axes).values(), strict=True):
+        strengthen(*arrow, color if part == slice(None) else None)
     axes.set_title(title, color=color, loc="center", pad=2)
     axes.text(0.866, -8.45, below, ha="center", va="top", fontsize=10.5, linespacing=1.35)
     axes.set(aspect="equal", xlim=(-3.9, 5.5), ylim=(-10.6, 1.2))
