@@ -43,7 +43,6 @@ class Prediction(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **options):
         """The widget; for a viewer that has none (GitHub), the question and its answers as text."""
-        bundle = super()._repr_mimebundle_(**options)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        data = super()._repr_mimebundle_(**options)
         data["text/plain"] = "\n".join([self.question, *(f"  ○ {option}" for option in self.options)])
-        return bundle
+        return data

@@ -64,6 +64,8 @@ def jupyterlab(folder: Path):
                 except OSError:
                     assert server.poll() is None, (folder / "lab.log").read_text()[-2000:]
                     time.sleep(0.2)
+            else:
+                raise TimeoutError((folder / "lab.log").read_text()[-2000:])
             yield f"{address}/lab?token=course"
         finally:
             server.terminate()
@@ -147,17 +149,24 @@ class Notebook:
     def changes(self, explorer, before: str) -> bool:
         """Whether the picture becomes another one within five seconds; waits until it is still."""
         changed = self._within(lambda: self.picture(explorer) != before)
-        last = None
-        while last != (last := self.picture(explorer)):
-            self.page.wait_for_timeout(200)
+        self._still(explorer)
         return changed
 
     def becomes(self, explorer, wanted: str) -> bool:
         """Whether the picture becomes this one within five seconds."""
         return self._within(lambda: self.picture(explorer) == wanted)
 
+    def _still(self, explorer) -> None:
+        last = None
+        while last != (last := self.picture(explorer)):
+            self.page.wait_for_timeout(200)
+
     def _within(self, true) -> bool:
         return any(true() or self.page.wait_for_timeout(50) for _ in range(100))
+
+    def reset(self, explorer) -> None:
+        explorer.get_by_role("button", name="reset").click()
+        self._still(explorer)
 
     def press_arrow(self, handle) -> None:
         """Move a slider by keyboard, three steps to where there is room."""
@@ -233,8 +242,12 @@ class Notebook:
         low = float(handle.get_attribute("aria-valuemin"))
         return "Right" if now < (low + end) / 2 else "Left"
 
-    def darken(self) -> None:
-        self.page.evaluate("jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    def theme(self, name: str) -> None:
+        """Light or Dark; JupyterLab keeps it for the pages that are opened later."""
+        self.page.evaluate(
+            "name => jupyterapp.commands.execute('apputils:change-theme', {theme: `JupyterLab ${name}`})",
+            name,
+        )
         self.page.wait_for_timeout(500)
 
     def close(self) -> None:

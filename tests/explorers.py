@@ -17,6 +17,11 @@ EXPLORERS = {
 }
 
 
+def options(control):
+    """The values of a control that halts at some only, in order."""
+    return [option[1] if isinstance(option, tuple) else option for option in control.options]
+
+
 def ends(control):
     """The values at both ends of a control."""
     if isinstance(control, ipywidgets.Checkbox):
@@ -24,6 +29,5 @@ def ends(control):
     if isinstance(control, ipywidgets.FloatLogSlider):
         return [control.base**control.min, control.base**control.max]
     if hasattr(control, "options"):
-        values = [option[1] if isinstance(option, tuple) else option for option in control.options]
-        return [values[0], values[-1]]
+        return [options(control)[0], options(control)[-1]]
     return [control.min, control.max]

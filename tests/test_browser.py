@@ -33,14 +33,16 @@ def lesson(request, lab):
 
 
 def photograph(notebook, folder):
-    """Every explorer as it stands: light, at a window 1000 px wide, and dark."""
+    """Every explorer as it starts: light, at a window 1000 px wide, and dark."""
     folder.mkdir(parents=True, exist_ok=True)
-    for look, width in (("light", 1280), ("narrow", 1000), ("dark", 1280)):
+    for explorer in notebook.explorers():
+        notebook.reset(explorer)
+    for look, theme, width in (("light", "Light", 1280), ("narrow", "Light", 1000), ("dark", "Dark", 1280)):
+        notebook.theme(theme)
         notebook.page.set_viewport_size({"width": width, "height": 900})
-        if look == "dark":
-            notebook.darken()
         for number, explorer in enumerate(notebook.explorers(), 1):
             explorer.screenshot(path=folder / f"{number}_{look}.png")
+    notebook.theme("Light")
 
 
 def test_opens_with_pictures_where_explorers_will_be(lesson):
@@ -48,46 +50,49 @@ def test_opens_with_pictures_where_explorers_will_be(lesson):
     assert lesson.page.locator(".jp-OutputArea img[src^='data:image/png']").count() > 0
 
 
-def test_run_all_ends_without_an_error(lesson):
+@pytest.fixture(scope="module")
+def ran(lesson):
+    """The lesson after Run All, whichever test asks for it first."""
     assert lesson.run_all() == []
     assert lesson.explorers()
+    return lesson
 
 
-def test_every_control_changes_the_picture_by_keyboard_and_by_drag(lesson):
-    for explorer in lesson.explorers():
-        first = lesson.picture(explorer)
+def test_every_control_changes_the_picture_by_keyboard_and_by_drag(ran):
+    for explorer in ran.explorers():
+        first = ran.picture(explorer)
         for handle in explorer.locator(".noUi-handle").all():
             name = handle.locator("xpath=ancestor::div[contains(@class,'widget-hslider')]").inner_text()
-            for move in (lesson.press_arrow, lesson.drag):
-                before = lesson.picture(explorer)
+            for move in (ran.press_arrow, ran.drag):
+                before = ran.picture(explorer)
                 move(handle)
-                assert lesson.changes(explorer, before), f"{name}: {move.__name__}"
-                explorer.get_by_role("button", name="reset").click()
-                assert lesson.becomes(explorer, first), f"{name}: reset"
+                assert ran.changes(explorer, before), f"{name}: {move.__name__}"
+                ran.reset(explorer)
+                assert ran.becomes(explorer, first), f"{name}: reset"
         for box in explorer.locator("input[type=checkbox]").all():
             box.focus()
-            lesson.page.keyboard.press("Space")
-            assert lesson.changes(explorer, first), "a box by keyboard"
+            ran.page.keyboard.press("Space")
+            assert ran.changes(explorer, first), "a box by keyboard"
             box.click()
-            assert lesson.becomes(explorer, first), "a box by click"
+            assert ran.becomes(explorer, first), "a box by click"
         for button in explorer.locator(".widget-toggle-buttons button").all():
-            before = lesson.picture(explorer)
+            before = ran.picture(explorer)
             if "mod-active" not in button.get_attribute("class"):
                 button.focus()
-                lesson.page.keyboard.press("Space")
-                assert lesson.changes(explorer, before), button.inner_text()
-        explorer.get_by_role("button", name="reset").click()
-        assert lesson.becomes(explorer, first), "reset"
+                ran.page.keyboard.press("Space")
+                assert ran.changes(explorer, before), button.inner_text()
+        ran.reset(explorer)
+        assert ran.becomes(explorer, first), "reset"
 
 
-def test_a_drag_is_followed_at_once_and_never_leaves_the_picture_blank(lesson):
-    for explorer in lesson.explorers():
-        drag = lesson.drag_for(explorer)
+def test_a_drag_is_followed_at_once_and_never_leaves_the_picture_blank(ran):
+    for explorer in ran.explorers():
+        drag = ran.drag_for(explorer)
         assert drag["pictures"] > 10 and drag["lag"] <= 300
-        film = lesson.film(explorer)
+        film = ran.film(explorer)
         assert film["frames"] > 10 and film["blank"] == 0
 
 
-def test_no_error_in_the_console_and_nothing_asked_for_outside_this_machine(lesson):
-    assert lesson.errors == []
-    assert lesson.strangers == []
+def test_no_error_in_the_console_and_nothing_asked_for_outside_this_machine(ran):
+    assert ran.errors == []
+    assert ran.strangers == []

@@ -24,7 +24,6 @@ def test_the_choice_is_compared_with_the_answer(capsys):
 
 
 def test_a_viewer_without_widgets_sees_the_question_as_text():
-    bundle = question()._repr_mimebundle_()
-    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    data = question()._repr_mimebundle_()
     assert data["text/plain"] == "Which?\n  ○ this\n  ○ that"
     assert "application/vnd.jupyter.widget-view+json" in data

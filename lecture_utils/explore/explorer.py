@@ -26,7 +26,7 @@ def slider(label: str, low: float, high: float, start: float, step: float = 1, u
     """A slider from `low` to `high` (both included); whole numbers if all four numbers are whole."""
     whole = all(isinstance(number, int) for number in (low, high, start, step))
     kind = ipywidgets.IntSlider if whole else ipywidgets.FloatSlider
-    decimals = 0 if whole else max(0, len(f"{step:.6f}".rstrip("0").partition(".")[2]))
+    decimals = len(f"{step:.6f}".rstrip("0").partition(".")[2])
     return kind(start, min=low, max=high, step=step, readout_format=f".{decimals}f", **_look(label, unit))
 
 
@@ -38,7 +38,9 @@ def log_slider(label: str, low: float, high: float, start: float, step: float = 
 
 def stops(label: str, values: Iterable, start, unit: str = ""):
     """A slider that halts at the listed values only: numbers (shown as 10,000) or names."""
-    options = [(value if isinstance(value, str) else f"{value:,}", value) for value in values]
+    options = [
+        (value if isinstance(value, str) else f"{value:,}".replace("-", "−"), value) for value in values
+    ]
     return ipywidgets.SelectionSlider(options=options, value=start, **_look(label, unit))
 
 
@@ -53,6 +55,12 @@ def choice(label: str, options: Iterable[str], start: str):
     look["style"] |= {"button_width": "auto"}
     look["layout"] |= {"grid_area": "auto / 1 / auto / -1"}  # the whole row
     return ipywidgets.ToggleButtons(options=list(options), value=start, **look)
+
+
+def listed(things: Iterable) -> str:
+    """For captions: 1, 2 and 3."""
+    *some, last = map(str, things)
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def _look(label: str, unit: str) -> dict:
@@ -114,7 +122,7 @@ class Explorer(ipywidgets.VBox):
         self._caption = ipywidgets.HTML(layout={"max_width": width})
         reset = ipywidgets.Button(description="reset", layout={"width": "70px", "align_self": "flex-end"})
         reset.on_click(lambda _: self.reset())
-        columns = {"grid_template_columns": "repeat(auto-fit, minmax(290px, 1fr))", "flex": "1 1 0"}
+        columns = {"grid_template_columns": "repeat(auto-fit, minmax(340px, 1fr))", "flex": "1 1 0"}
         grid = ipywidgets.GridBox([*controls.values()], layout=columns)
         rows = ipywidgets.HBox([grid, reset], layout={"max_width": width})
         super().__init__([rows, self.picture, self._caption])
@@ -173,8 +181,7 @@ class Explorer(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **options):
         """The live widget; for a viewer without a kernel, picture and caption as one PNG."""
-        bundle = super()._repr_mimebundle_(**options)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        data = super()._repr_mimebundle_(**options)
         moves = ", ".join(control.description for control in self.controls.values())
         data["text/plain"] = f"{type(self).__name__}: a picture to move ({moves})"
         picture, text = _image(self._canvas), self._written(moves)
@@ -196,7 +203,9 @@ class Explorer(ipywidgets.VBox):
             figure = Figure(figsize=(self.size[0], height), dpi=self.figure.dpi, layout="none")
             canvas = FigureCanvasAgg(figure)
             figure.text(0.012, 1 - 0.08 / height, "\n".join(caption), va="top", linespacing=1.35)
-            figure.text(0.012, 0.08 / height, "\n".join(hint), va="bottom", color="#666666", linespacing=1.35)
+            figure.text(
+                0.012, 0.08 / height, "\n".join(hint), va="bottom", color=style.MUTED, linespacing=1.35
+            )
             canvas.draw()
         return _image(canvas)
 

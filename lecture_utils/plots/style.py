@@ -1,4 +1,4 @@
-"""One colour, one meaning: the palette (Okabe and Ito, safe for colour-blind readers) and the style file."""
+"""One colour, one meaning: the palette (Okabe and Ito, safe for colour-blind readers), and the style file."""
 
 from pathlib import Path
 
@@ -14,6 +14,7 @@ UP = "#56B4E9"  # sky: up-projection, candidate
 POSITION = "#009E73"  # green: key, position, angle
 REFERENCE = "#000000"  # black, dashed: Hugging Face, or the exact formula
 WRONG = "#999999"  # grey, dotted: a mistake
+MUTED = "#666666"  # words and lines that are not data
 
 FILE = Path(__file__).with_name("course.mplstyle")
 
@@ -26,6 +27,11 @@ def use() -> None:
 def label_line(axes: Axes, x: float, y: float, text: str, color: str, **options) -> None:
     """Write a label beside a line, in its colour: read faster than a legend."""
     axes.text(x, y, text, color=color, fontweight="bold", **options)
+
+
+def number(value: float, form: str = "g") -> str:
+    """A number in prose: its minus is a minus sign, and zero has none."""
+    return f"{value:z{form}}".replace("-", "−")
 
 
 def headline(figure: Figure, text: str) -> None:
