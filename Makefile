@@ -79,9 +79,10 @@ images: $(READY) ## draw images/*.svg anew
 	@$(RUN) -m lecture_utils.plots
 
 notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh kernel
-	@mkdir -p build && $(RUN) -m jupyter nbconvert --to notebook --execute --inplace --log-level=ERROR --coalesce-streams \
+	@mkdir -p build && $(RUN) -m jupyter nbconvert --to notebook --execute --inplace --log-level=ERROR \
 	  --ExecutePreprocessor.timeout=120 --ExecutePreprocessor.record_timing=False \
 	  --ExecutePreprocessor.store_widget_state=False \
+	  --Exporter.preprocessors=nbconvert.preprocessors.CoalesceStreamsPreprocessor \
 	  --Exporter.preprocessors=lecture_utils.stored.WithoutLiveWidgets $(NOTEBOOKS) 2> build/execute.log \
 	  || { cat build/execute.log; exit 1; }
 

@@ -10,19 +10,21 @@ from lecture_utils.llama import PRESETS, LayerNorm
 from lecture_utils.plots import normalization_intuition as plots
 from lecture_utils.plots import style
 
-from .explorer import Explorer, slider, stops, toggle
+from .explorer import Explorer, choice, slider, stops
 
 
 class Descent(Explorer):
     """Gradient descent on raw and on standardized features, while one example of 100 walks away.
 
-    The data are those of the lesson. Ellipses are lines of equal loss, at the same losses on both sides:
-    their axes are the eigenvectors of the second derivatives `features.T @ features / n`, as long as
-    1 / √curvature. Each side's learning rate is the same share of its own limit, 2 / steepest curvature.
+    The data and the loss, half the mean squared error, are those of the lesson. Ellipses are lines of equal
+    loss, at the same losses on both sides: their axes are the eigenvectors of the second derivatives
+    `features.T @ features / n`, as long as 1 / √curvature. Each side's learning rate is the same share of
+    its own limit, 2 / steepest curvature; along a direction of curvature c a step leaves 1 − rate · c.
     """
 
-    size = (7.5, 3.2)
-    panels = {"ncols": 3}
+    size = (7.5, 3.4)
+    panels = {"ncols": 3, "width_ratios": (0.4, 1, 1)}
+    frame = -2.2, 7.2  # of both weights: up to the limit, no path leaves it
 
     def __init__(self) -> None:
         random = torch.Generator().manual_seed(0)
@@ -36,52 +38,54 @@ class Descent(Explorer):
         best = np.linalg.lstsq(self.raw, self.target)[0]
         self.error = np.delete(np.square(self.raw @ best - self.target), self.walker).mean()
         super().__init__(
-            first=slider("outlier's feature 1", 0, 20, 0, unit="standard deviations"),
-            second=slider("outlier's feature 2", 0, 20, 0, unit="standard deviations"),
-            share=slider("learning rate", 10, 110, 80, step=5, unit="% of each side's limit"),
+            first=slider("move feature 1", 0, 20, 0, unit="st. dev."),
+            second=slider("move feature 2", 0, 20, 0, unit="st. dev."),
+            share=slider("learning rate", 10, 110, 80, step=5, unit="% of limit"),
             steps=slider("steps", 0, 60, 10),
         )
 
     def draw(self, data, *panels):
-        data.plot(*(self.raw / self.unit).T, "o", color=style.INPUT, markersize=3, alpha=0.5)
+        data.plot(*self.raw.T, "o", color=style.INPUT, markersize=2.5, alpha=0.5)
         (self.outlier,) = data.plot([], [], "o", color="white", markeredgecolor=style.INPUT)
-        self.outlier.set(markersize=8, markeredgewidth=2)
-        data.set(aspect="equal", xlim=(-4, 22), ylim=(-4, 22), xticks=(0, 10, 20), yticks=(0, 10, 20))
-        data.set(xlabel="feature 1 (st. dev.)", ylabel="feature 2 (st. dev.)")
-        data.set_title("Data: one example\nof 100 walks away", fontsize=10.5)
+        self.outlier.set(markersize=7, markeredgewidth=2)
+        data.set(aspect="equal", xlim=(-13, 26), ylim=(-17, 111), xticks=(0, 20), yticks=range(0, 101, 20))
+        data.set(xlabel="feature 1", ylabel="feature 2")
+        data.set_title("One of 100\nwalks away", fontsize=10.5)
         self.sides = []
         for axes, name in zip(panels, ("Raw", "Standardized"), strict=True):
             (rings,) = axes.plot([], [], color="#B5C7D6", linewidth=1)
             (path,) = axes.plot([], [], color=style.OUTPUT, linewidth=1.3, marker="o", markersize=3)
-            (star,) = axes.plot([], [], "*", color=style.REFERENCE, markersize=11)
             (start,) = axes.plot(0, 0, "o", color=style.INPUT, markersize=7)
+            (star,) = axes.plot([], [], "*", color=style.REFERENCE, markersize=11)
             words = {"textcoords": "offset points", "fontweight": "bold", "annotation_clip": False}
-            begin = axes.annotate("start", (0, 0), (5, -16), ha="right", color=style.INPUT, **words)
-            best = axes.annotate("best", (0, 0), (7, -14), **words)
+            begin = axes.annotate("start", (0, 0), (-6, -3), ha="right", color=style.INPUT, **words)
+            best = axes.annotate("best", (0, 0), (4, 9), ha="right", **words)
             title = axes.set_title(f"{name}:\ncondition number", fontsize=10.5)
             # Only the number moves: every letter that is drawn anew costs a tenth of a millisecond.
             number = axes.annotate("", (1, 0), (5, 1.5), xycoords=title, fontsize=10.5, va="bottom", **words)
-            axes.set(aspect="equal", xlim=(-1.9, 5.6), ylim=(-1.9, 5.6), xlabel="weight 1")
-            axes.set(xticks=range(-1, 6), yticks=range(-1, 6))
+            axes.set(aspect="equal", xlim=self.frame, ylim=self.frame, xlabel="weight 1")
+            axes.set(xticks=range(-2, 8), yticks=range(-2, 8))
             axes.grid(False)
-            self.sides.append((rings, path, star, best, number, start, begin))
+            self.sides.append((rings, path, start, star, best, number, begin))
         panels[0].set_ylabel("weight 2")
         return [self.outlier, *(artist for side in self.sides for artist in side)]
 
     def update(self, first, second, share, steps):
         features = self.raw.copy()
         features[self.walker] += self.unit * (first, second)
-        self.outlier.set_data(*(features[self.walker] / self.unit)[:, None])
+        self.outlier.set_data(*features[self.walker, :, None])
         features -= features.mean(0)
         sizes = features.std(0)
-        conditions, left = [], []
+        conditions = []
         for x, side in zip((features, features / sizes), self.sides, strict=True):
-            rings, path, star, label, number, *_ = side
+            rings, path, _, star, label, number, _ = side
             second_derivatives, pull = x.T @ x / len(x), x.T @ self.target / len(x)
             curvatures, directions = np.linalg.eigh(second_derivatives)
             best = np.linalg.solve(second_derivatives, pull)
             weights = [np.zeros(2)]
-            for _ in range(steps):
+            low, high = self.frame
+            # Out of the frame a path ends: its jumps to and fro would fill the panel.
+            while len(weights) <= steps and low < weights[-1].min() <= weights[-1].max() < high:
                 gradient = second_derivatives @ weights[-1] - pull
                 weights.append(weights[-1] - share / 100 * 2 / curvatures[1] * gradient)
             rings.set_data(self.rings(best, curvatures, directions))
@@ -89,29 +93,52 @@ class Descent(Explorer):
             star.set_data(best[:, None])
             label.xy = best
             conditions.append(curvatures[1] / curvatures[0])
-            number.set_text(f"{conditions[-1]:.1f}")
-            left.append(np.linalg.norm(weights[-1] - best) / np.linalg.norm(best))
+            number.set_text(style.number(conditions[-1], ".1f"))
         # The best weights predict the same on both sides.
         error = np.delete(np.square(x @ best - self.target), self.walker).mean()
-        raw, standardized = ("under 1%" if rest < 0.01 else f"{100 * rest:,.0f}%" for rest in left)
-        start = f"Way left after {steps} step{'s' * (steps != 1)}: raw {raw}, standardized {standardized}. "
-        return start + self.reason(first, second, share, sizes[1] / sizes[0], error)
+        left = self.left(share / 100, steps, *conditions)
+        if share < 100 and max(first, second) >= 4:
+            return left + self.shape(first > second, sizes[1] / sizes[0], conditions[1], error)
+        return left + self.pace(share / 100, *conditions)
 
-    def reason(self, first, second, share, ratio, error):
-        if share > 100:
-            return "Above the limit, every step in the steepest direction lands further out than the last."
-        if share == 100:
-            return "At the limit, each step in the steepest direction lands as far off, on the other side."
-        if max(first, second) < 4:
-            if share > 50:
-                return f"Feature 2 is {ratio:.1f} times as large: raw, it limits the rate; feature 1 waits."
-            return "Up to half the limit no step jumps across the valley; the flat direction waits longer."
-        moved = f" The star moves: there the other 99 have squared error {error:.1f}, not {self.error:.1f}."
-        if min(first, second) >= 4:
-            return "Far in both, the outlier ties the features together: scaling each cannot undo it." + moved
-        if first > second:
-            return f"Feature 2 is only {ratio:.1f} times as large now: raw gets rounder, by luck." + moved
-        return f"Feature 2 is {ratio:.1f} times as large now: raw narrows, standardized stays round." + moved
+    def left(self, share, steps, *conditions):
+        """What the steps leave of the distance to the best weights, along the axes of the ellipses."""
+        steep, raw, standardized = (
+            "under 1%" if rest < 0.01 else style.number(rest, ".0%" if rest < 10 else ",.0f")
+            for rest in (abs(1 - 2 * share / condition) ** steps for condition in (1, *conditions))
+        )
+        times = "" if steep.endswith("%") else " times"
+        return (
+            f"Way left after {steps} step{'s' * (steps != 1)}: in the steep direction {steep}{times}, "
+            f"in the flat one {raw} raw, {standardized} standardized. "
+        )
+
+    def pace(self, share, *conditions):
+        """Which direction is the slow one; at the best rate, 2 / (steepest + flattest), both are."""
+        if share > 1:
+            return "Above the limit, each steep step lands further out than the last: paths end at the frame."
+        if share == 1:
+            return "At the limit, each step in the steep one lands as far off, on the other side."
+        past = np.array([share - condition / (condition + 1) for condition in conditions])
+        words = np.where(past > 0, "jumps too far in the steep one", "waits for the flat one")
+        raw, standardized = np.where(abs(past) < 0.025, "is near its best rate", words)
+        if raw == standardized:
+            return "On both sides the flat one is slow."
+        return f"Raw {raw}, standardized {standardized}."
+
+    def shape(self, sideways, ratio, condition, error):
+        """What the far example does to the two valleys, and its price."""
+        large = f"{style.number(ratio, '.1f')} times as large now"
+        if condition > 3:
+            words = "Far in both, it ties the features together; scaling each cannot undo that."
+        elif condition > 1.6:
+            words = "Out in both, it begins to tie the features together: standardized narrows."
+        elif sideways:
+            words = f"Feature 2 is only {large}: raw gets rounder, by luck."
+        else:
+            words = f"Feature 2 is {large}: raw narrows, standardized stays round."
+        error, before = (style.number(value, ".1f") for value in (error, self.error))
+        return f"{words} The other 99 pay: mean squared error {error}, not {before}."
 
     def rings(self, best, curvatures, directions):
         """Ellipses of equal loss, [2, points]; the third one goes through the start."""
@@ -123,7 +150,7 @@ class Descent(Explorer):
 
 
 class Cube(Explorer):
-    """A tensor [B=3, S=4, H=5] and its means: tick the axes of one mean, and walk from cell to cell.
+    """A tensor [B=3, S=4, H=5] and its means: choose the axes of one mean, and walk from cell to cell.
 
     What lies in front of the cells that share the mean is cut away, so that one can look in.
     """
@@ -131,24 +158,25 @@ class Cube(Explorer):
     size = (7.5, 3.7)
     panels = {"ncols": 2}
     sizes = 3, 4, 5
-    # By the axes that are averaged, (B, S, H): the norm, its colour, and what has a mean of its own.
+    # By the axes that are averaged: the norm, its colour, and what has a mean of its own.
     groups = {
-        (False, False, False): ("", "#555555", "cell"),
-        (False, False, True): ("LayerNorm, RMSNorm", plots.LAYER, "token of each text"),
-        (False, True, False): ("Over the sequence", plots.SEQUENCE, "feature of each text"),
-        (False, True, True): ("", "#555555", "text"),
-        (True, False, False): ("", "#555555", "feature of each place in a text"),
-        (True, False, True): ("", "#555555", "place in a text"),
-        (True, True, False): ("BatchNorm", plots.BATCH, "feature"),
-        (True, True, True): ("", "#555555", ""),
+        "none": ("", style.MUTED, "cell"),
+        "H": ("LayerNorm", plots.LAYER, "token of each text"),
+        "S": ("Over the sequence", plots.SEQUENCE, "feature of each text"),
+        "S, H": ("", style.MUTED, "text"),
+        "B": ("", style.MUTED, "feature of each place in a text"),
+        "B, H": ("", style.MUTED, "place in a text"),
+        "B, S": ("BatchNorm", plots.BATCH, "feature"),
+        "B, S, H": ("", style.MUTED, ""),
     }
 
     def __init__(self) -> None:
+        texts, tokens, features = (size - 1 for size in self.sizes)
         super().__init__(
-            texts=toggle("mean over B (texts)", True),
-            tokens=toggle("mean over S (tokens)", True),
-            features=toggle("mean over H (features)", False),
-            cell=slider("marked cell", 0, math.prod(self.sizes) - 1, 4),
+            over=choice("mean over", self.groups, "B, S"),
+            text=slider("cell: text", 0, texts, 0),
+            token=slider("cell: token", 0, tokens, 0),
+            feature=slider("cell: feature", 0, features, features),
         )
 
     def draw(self, left, right):
@@ -169,19 +197,24 @@ class Cube(Explorer):
         arrows = [artist for pair in self.arrows.values() for artist in pair]
         return [self.means_box, *self.blocks, *self.dots, *arrows, *self.below]
 
-    def update(self, texts, tokens, features, cell):
-        averaged = np.array((texts, tokens, features))
-        name, color, each = self.groups[texts, tokens, features]
-        marked = np.array(np.unravel_index(cell, self.sizes))
+    def update(self, over, text, token, feature):
+        name, color, each = self.groups[over]
+        averaged = np.array([axis in over for axis in "BSH"])
+        marked = np.array((text, token, feature))
         shape, place = np.where(averaged, 1, self.sizes), np.where(averaged, 0, marked)
-        self.show(0, self.sizes, np.where(averaged, (0, 0, 4), marked), marked, averaged, color)
-        self.show(1, shape, place, place, False, color)
+        self.show(0, self.sizes, np.where(averaged, self.uncut(self.sizes), marked), marked, averaged, color)
+        # Along an axis that is averaged a block is one cell thick: every mean is seen.
+        self.show(1, shape, self.uncut(shape) if averaged.any() else place, place, False, color)
         self.means_box.set_data(self.box(shape))
-        for over, pair in zip(averaged, self.arrows.values(), strict=True):
-            plots.strengthen(*pair, color if over else None)
-        for text, words in zip(self.below, (name, str(shape.tolist())), strict=True):
-            text.set(text=words, color=color)
+        for along, pair in zip(averaged, self.arrows.values(), strict=True):
+            plots.strengthen(*pair, color if along else None)
+        for below, words in zip(self.below, (name, str(shape.tolist())), strict=True):
+            below.set(text=words, color=color)
         return self.words(name, each, averaged, marked, shape)
+
+    def uncut(self, sizes):
+        """The cell that has nothing in front of it."""
+        return np.array((0, 0, sizes[2] - 1))
 
     def show(self, panel, sizes, first, marked, averaged, color):
         """The block from cell `first` on, coloured where only the `averaged` axes differ from `marked`."""
@@ -214,10 +247,13 @@ class Cube(Explorer):
         )
         shared = np.where(averaged, ("every text", "every token", "all features"), (text, token, feature))
         others = math.prod(self.sizes) // means - 1
+        # Of the cells that share the mean, those of the marked token are as many as its features do.
+        own = (self.sizes[2] if averaged[2] else 1) - 1
+        foreign = "none" if own == others else "all" if own == 0 else others - own
         count = f"{means} means, one for each {each}" if each else "One mean for everything"
         return (
-            f"{name}{': ' * bool(name)}{cell} shares its mean with {others} other cells: "
-            f"{' of '.join(shared[::-1])}. {count}: shape {shape.tolist()}."
+            f"{name}{': ' * bool(name)}{cell} shares its mean with {others} other cells, {foreign} of other "
+            f"tokens: {' of '.join(shared[::-1])}. {count}: shape {shape.tolist()}."
         )
 
     def box(self, sizes):
@@ -235,7 +271,8 @@ class Outlier(Explorer):
     """One far value among many, after min-max and after the standard score, and the spread of the others.
 
     The others have mean 0, standard deviation 1 and the even steps of a normal distribution (its quantiles).
-    100% is the spread that they have when they are scaled without the far value.
+    100% is the spread that they have when they are scaled without the far value: there the grey bars reach
+    from the smallest of them to the largest.
     """
 
     size = (7.5, 4.4)
@@ -245,11 +282,11 @@ class Outlier(Explorer):
 
     def __init__(self) -> None:
         features = PRESETS["Llama-3.2-1B"].hidden_size
-        counts = (5, 10, 20, 50, 100, 200, 500, 1000, features)
+        counts = (5, 20, 50, 100, 200, 500, 1000, features)
         self.distances = torch.arange(2.0, 51)
         self.scaled = {n: self.scale(n) for n in counts}
         super().__init__(
-            distance=slider("distance of the far value", 2, 50, 8, unit="standard deviations of the others"),
+            distance=slider("far value at", 2, 50, 8, unit="st. dev."),
             n=stops("how many values", counts, 200),
         )
 
@@ -272,7 +309,10 @@ class Outlier(Explorer):
     def draw(self, *panels):
         *strips, curve = panels
         self.others, self.far, self.lines, self.now, self.labels = [], [], [], [], []
-        for axes, (name, color) in zip(strips, self.names, strict=True):
+        strips[0].axvspan(0, 1, color="#E6E6E6", linewidth=0)
+        self.alone = strips[1].axvspan(-1, 1, color="#E6E6E6", linewidth=0)
+        # Where curves meet, a dot inside a larger one: both are seen.
+        for axes, (name, color), dot in zip(strips, self.names, (12, 7), strict=True):
             self.others += axes.plot([], [], "o", color=color, markeredgewidth=0)
             self.far += axes.plot([], [], "o", color="white", markeredgecolor=color, markersize=8)
             self.far[-1].set_markeredgewidth(2)
@@ -281,18 +321,20 @@ class Outlier(Explorer):
             axes.grid(axis="y", visible=False)
             axes.spines["left"].set_visible(False)
             self.lines += curve.plot(self.distances.numpy(), self.distances.numpy(), color=color)
-            self.now += curve.plot([], [], "o", color=color, markersize=9)
+            self.now += curve.plot([], [], "o", color=color, markersize=dot)
             self.labels.append(curve.text(51.5, 0, name, color=color, fontweight="bold", va="center"))
         strips[0].set(xlim=(-0.05, 1.05), yticklabels=["min-max\n(no unit)"])
-        strips[0].set_title("All values after scaling; the far one is hollow")
+        title = "After scaling. Hollow: the far value; grey bar: the others without it"
+        strips[0].set_title(title, fontsize=11)
         strips[1].set(xlim=(-4, self.end + 0.8), yticklabels=["standard score\n(standard dev.)"])
-        self.beyond = strips[1].text(self.end + 0.6, 0, "", color=style.OUTPUT, ha="right", va="center")
-        (self.root,) = curve.plot([0, 0], [0, 0], color="#777777", linestyle="--", linewidth=1.2)
-        self.root_label = curve.text(0, 5, "√n", color="#555555", va="center")
+        self.beyond = strips[1].text(self.end, 0, "", color=style.OUTPUT, ha="right", va="center")
+        (self.root,) = curve.plot([0, 0], [0, 0], color=style.MUTED, linestyle="--", linewidth=1.2)
+        self.root_label = curve.text(0, 5, "√n", color=style.MUTED, va="center")
         curve.set(xlim=(0, 66), ylim=(0, 108), xticks=range(0, 51, 10), yticks=range(0, 101, 25))
         curve.set(xlabel="distance of the far value (standard deviations of the others)")
-        curve.set(title="What it leaves to the others", ylabel="spread left (%)")
-        strip_artists = [*self.others, *self.far, self.beyond]
+        curve.set_title("What it leaves to the others", fontsize=11)
+        curve.set_ylabel("their spread (% of\nthat without it)")
+        strip_artists = [self.alone, *self.others, *self.far, self.beyond]
         return [*strip_artists, self.root, self.root_label, *self.lines, *self.now, *self.labels]
 
     def update(self, distance, n):
@@ -308,8 +350,14 @@ class Outlier(Explorer):
             far.set_data([values[here, -1]], [0])
             line.set_ydata(spread)
             now.set_data([distance], spread[here : here + 1])
+        self.alone.set_x(-largest)
+        self.alone.set_width(2 * largest)
         score = both[1][here, -1]
-        self.beyond.set_text(f"at {score:.0f} →" if score > self.end else "")
+        beyond = score > self.end
+        self.beyond.set_text(f"at {style.number(score, '.0f')}" if beyond else "")
+        self.far[1].set_marker(">" if beyond else "o")
+        if beyond:
+            self.far[1].set_xdata([self.end + 0.4])
         root = math.sqrt(n)
         self.root.set_data([root, root], [0, np.interp(root, self.distances.numpy(), left[1])])
         self.root_label.set_x(root + 0.6)
@@ -319,20 +367,22 @@ class Outlier(Explorer):
         return self.words(distance, n, largest, *(spread[here] for spread in left))
 
     def words(self, distance, n, largest, min_max, standard):
+        grown = (100 / standard) ** 2  # the variance of all, in that of the others
+        far, root, grown = (style.number(x, ".1f") for x in (largest, math.sqrt(n), grown))
+        min_max, standard = f"{style.number(min_max, '.0f')}%", f"{style.number(standard, '.0f')}%"
         if distance < largest:
             return (
-                f"At {distance} the value is not far: the largest of the others is at {largest:.1f}. "
-                f"Both scalings leave them nearly all of their spread ({min_max:.0f}% and {standard:.0f}%)."
+                f"At {distance} the value is not far: the largest of the others is at {far}. "
+                f"Both leave nearly all of their spread: min-max {min_max}, the standard score {standard}."
             )
-        ends = f"Min-max, which sees only the two ends, leaves {min_max:.0f}%."
+        ends = f"Min-max, which sees only the two ends, leaves {min_max}."
         if n >= 50 and abs(distance - math.sqrt(n)) < 0.5 + 0.02 * n**0.5:
             return (
-                f"At about √{n} = {math.sqrt(n):.1f} the far value adds as much variance as all the others "
-                f"together: the variance doubles, and they keep {standard:.0f}% of their spread. {ends}"
+                f"At about √{n} = {root} the far value adds as much variance as all the others "
+                f"together: the variance doubles, and they keep {standard} of their spread. {ends}"
             )
         order = "less" if distance**2 < n else "more"
         return (
             f"{distance}² = {distance**2:,} is {order} than n = {n:,}: the variance becomes "
-            f"{(100 / standard) ** 2:,.1f} times that of the others, and they keep {standard:.0f}% of their "
-            f"spread. {ends}"
+            f"{grown} times that of the others, and they keep {standard} of their spread. {ends}"
         )

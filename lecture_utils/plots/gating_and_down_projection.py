@@ -1,4 +1,4 @@
-"""Lesson 04: what a gate does to its candidate, and the family of gated networks."""
+"""Lesson 04: what a gate does to its candidate, and how well a family of gated networks learns."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def gate_bars(
         places = [number + offset for number in range(len(values))]
         axes.bar(places, values, width=0.24, color=color, label=name)
         for place, value in zip(places, values.tolist(), strict=True):
-            text = f"{value + 0.0:.1f}".removesuffix(".0").replace("-", "−")
+            text = style.number(value, ".1f").removesuffix(".0")
             axes.annotate(text, (place, value), (0, 2 if value >= 0 else -2), textcoords="offset points",
                           ha="center", va="bottom" if value >= 0 else "top", fontsize=10)  # fmt: skip
     axes.legend(loc="upper left", ncols=3, handlelength=1, columnspacing=1, borderpad=0)
@@ -49,33 +49,6 @@ def silu_band(axes: Axes) -> None:
                   arrowprops={"arrowstyle": "-", "color": style.GATE})  # fmt: skip
     axes.set(title="SiLU leaves the band from 0 to 1 on both sides", xlim=(-6, 4), ylim=(-1, 4))
     axes.set(xlabel="z, what the gate projection gives", ylabel="gate")
-
-
-def glu_family(axes: Axes, candidate: float = 2.0) -> None:
-    """The product for one candidate against the gate's z, for four kinds of gate."""
-    z = torch.linspace(-4, 2, 241)
-    sign = 1 if candidate >= 0 else -1
-    size = abs(candidate) or 1.0
-    # Four curves of one kind: colours only tell them apart; Llama's has the colour of our layer.
-    for name, function, color, at, place in (
-        ("bilinear", lambda z: z, style.INPUT, -0.5, (-1.05, -0.52)),
-        ("ReGLU", F.relu, style.POSITION, -2.6, (-2.9, 0.3)),
-        ("GEGLU", F.gelu, style.WEIGHT, -1.3, (-1.6, 0.3)),
-        ("SwiGLU", F.silu, style.OUTPUT, -2.2, (-2.6, -0.45)),
-    ):
-        wide = {"linewidth": 6, "alpha": 0.45} if name == "bilinear" else {}  # seen under the others
-        axes.plot(z, candidate * function(z), color=color, **wide)
-        axes.annotate(name, (at, candidate * function(torch.tensor(at)).item()),
-                      (place[0], sign * size * place[1]), color=color, fontweight="bold", ha="right",
-                      va="center", arrowprops={"arrowstyle": "-", "color": color})  # fmt: skip
-    axes.axhline(0, color="#555555", linewidth=0.9, zorder=1)
-    axes.set(title="Far below 0 three gates go to 0, bilinear goes on", xlim=(-4, 2))
-    low, high = sorted((-0.7 * sign * size, 2.0 * sign * size))
-    axes.set(
-        xlabel="z, what the gate projection gives",
-        ylabel=f"product, candidate {candidate:g}".replace("-", "−"),
-    )
-    axes.set(ylim=(low, high))
 
 
 def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) -> None:

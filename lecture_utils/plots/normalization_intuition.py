@@ -129,7 +129,8 @@ def moved(figure: Figure, changes: dict[str, Tensor]) -> None:
                 fill = _shade(NORMS[name], 0.35) if value > 1e-6 else "#EEF1F4"
                 corners = [(token + dx, text + dy) for dx, dy in ((0, 0), (1, 0), (1, 1), (0, 1))]
                 axes.add_patch(Polygon(corners, facecolor=fill, edgecolor="white", linewidth=2))
-                axes.text(token + 0.5, text + 0.5, f"{value:.1f}", ha="center", va="center", fontsize=11)
+                number = style.number(value, ".1f")
+                axes.text(token + 0.5, text + 0.5, number, ha="center", va="center", fontsize=11)
         ring = [(n_tokens - 1, 0), (n_tokens, 0), (n_tokens, 1), (n_tokens - 1, 1)]
         axes.add_patch(Polygon(ring, fill=False, edgecolor=style.REFERENCE, linewidth=2, zorder=3))
         axes.set_title(name, color=NORMS[name])
@@ -160,7 +161,8 @@ def gaps(axes: Axes, results: dict[str, tuple[int, float, float]]) -> None:
         axes.plot([train, test], [row, row], color="#CCCCCC", linewidth=3, zorder=1)
         axes.plot(train, row, "o", color=style.INPUT, markersize=9)
         axes.plot(test, row, "o", color=style.OUTPUT, markersize=9)
-        axes.text((train + test) / 2, row - 0.12, f"gap {test - train:.1f}", ha="center", va="bottom")
+        gap = f"gap {style.number(test - train, '.1f')}"
+        axes.text((train + test) / 2, row - 0.12, gap, ha="center", va="bottom")
         axes.text(test + 0.7, row, f"{steps} steps", va="center", color="#333333")
         if row == 0:
             style.label_line(axes, train, -0.22, "training", style.INPUT, ha="center", va="bottom")

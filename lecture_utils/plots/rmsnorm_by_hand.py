@@ -9,22 +9,20 @@ from lecture_utils.llama import LayerNorm, RMSNorm
 
 from . import style
 
+LAYER_NORM = style.POSITION  # no positions in this lesson, so green is free
 
-def circle(axes: Axes, points: Tensor, weight: Tensor) -> None:
-    """Tokens of two features before and after RMSNorm: `points` [S, 2], `weight` [2]."""
-    norm = RMSNorm(2)
-    norm.weight.data = weight
-    outputs = norm(points).detach()
+
+def circle(axes: Axes, points: Tensor) -> None:
+    """Tokens of two features before and after RMSNorm: `points` [S, 2]."""
+    outputs = RMSNorm(2)(points).detach()
     turn = torch.linspace(0, 2 * torch.pi, 200)
-    ring = 2**0.5 * weight[:, None] * torch.stack((turn.cos(), turn.sin()))
+    ring = 2**0.5 * torch.stack((turn.cos(), turn.sin()))
     axes.plot(*ring, color=style.REFERENCE, linestyle="--", linewidth=1.2)
     for before, after in zip(points, outputs, strict=True):
         axes.plot(*zip(before, after, strict=True), color="#CCCCCC", linewidth=0.9, zorder=1)
     axes.scatter(*points.T, s=22, color=style.INPUT, zorder=2)
     axes.scatter(*outputs.T, s=22, color=style.OUTPUT, zorder=3)
-    shape = "a circle of radius √2" if (weight == 1).all() else "an ellipse"
-    axes.set(title=f"Weight ({weight[0]:g}, {weight[1]:g}): {shape}", xlabel="feature 1", ylabel="feature 2")
-    axes.set(aspect="equal", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
+    axes.set(aspect="equal", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2), xlabel="feature 1", ylabel="feature 2")
     style.label_line(axes, -3, 2.75, "before", style.INPUT)
     style.label_line(axes, -3, 2.3, "after", style.OUTPUT)
 
@@ -36,7 +34,7 @@ def shift(axes: Axes, token: Tensor) -> None:
     ends = []
     for norm, color, name in (
         (RMSNorm(width), style.OUTPUT, "RMSNorm"),
-        (LayerNorm(width), style.POSITION, "LayerNorm"),
+        (LayerNorm(width), LAYER_NORM, "LayerNorm"),
     ):
         first = norm(token + offsets[:, None])[:, 0].detach()
         axes.plot(offsets, first, color=color)
@@ -65,7 +63,7 @@ def time_ratios(axes: Axes, ratios: dict[str, dict[str, float]]) -> None:
             axes.text(value * (0.97 if value < 1 else 1.03), row + lift, f"{how} {value:.2f}",
                       color=color, va="center", ha="right" if value < 1 else "left",
                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
-    axes.text(0.6, len(rows) - 0.45, "“40% less” ", ha="right", color="#666666", fontsize=10)
+    axes.text(0.6, len(rows) - 0.45, "“40% less” ", ha="right", color=style.MUTED, fontsize=10)
     axes.text(1, len(rows) - 0.45, " as fast as LayerNorm", color=style.REFERENCE, fontsize=10)
     every = [value for ratio in ratios.values() for value in ratio.values()]
     axes.set(xscale="log", xlim=(min(*every, 0.5) / 3, max(*every, 1.5) * 3), ylim=(len(rows) - 0.3, -0.5))
@@ -85,7 +83,7 @@ def cloud() -> Tensor:
 
 def _cover(figure: Figure) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
-    circle(left, cloud(), torch.ones(2))
+    circle(left, cloud())
     left.set_title("RMSNorm keeps the direction")
     shift(right, torch.tensor([1.0, -2.0, 0.5, 3.0]))
     right.set_title("A constant moves RMSNorm only")

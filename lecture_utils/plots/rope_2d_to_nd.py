@@ -5,7 +5,7 @@ import math
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle, Wedge
 from torch import Tensor
 
 from lecture_utils.llama import inv_freq
@@ -24,12 +24,19 @@ def _arrow(axes: Axes, x: float, y: float, color: str, width: float = 2.2, head:
     axes.add_patch(arrow)
 
 
+def face(axes: Axes, y: float = 0) -> None:
+    """An empty clock face of radius 1 around (0, y), without ticks, frame and grid."""
+    axes.add_patch(Circle((0, y), 1, fill=False, edgecolor="#999999", linewidth=1.2))
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
+
+
 def turned_vectors(axes: Axes, vector: Tensor, step: float, count: int = 4) -> None:
     """One vector [2] at positions 0 … count − 1, turned by `step` radians per position."""
     length = vector.norm().item()
     start = math.atan2(vector[1], vector[0])
-    ring = torch.linspace(0, 2 * math.pi, 200)
-    axes.plot(length * ring.cos(), length * ring.sin(), color="#BBBBBB", linestyle="--", linewidth=1.2)
+    axes.add_patch(Circle((0, 0), length, fill=False, edgecolor="#BBBBBB", linestyle="--", linewidth=1.2))
     for position in range(count):
         angle = start + position * step
         x, y = length * math.cos(angle), length * math.sin(angle)
@@ -42,17 +49,18 @@ def turned_vectors(axes: Axes, vector: Tensor, step: float, count: int = 4) -> N
     axes.set(xlabel="feature 1", ylabel="feature 2")
 
 
-def score_map(axes: Axes, scores: Tensor, decimals: int | None = None) -> None:
-    """Scores [M, N] of a query at position m (row) with a key at n (column); written in with `decimals`."""
+def score_map(axes: Axes, scores: Tensor) -> None:
+    """Scores [M, N] of a query at position m (row) with a key at n (column), written in as whole numbers."""
     limit = scores.abs().max().item()
     image = axes.imshow(scores, cmap="PuOr", vmin=-limit, vmax=limit)
-    if decimals is not None:
-        for (row, column), value in zip(
-            torch.cartesian_prod(*map(torch.arange, scores.shape)).tolist(), scores.flatten(), strict=True
-        ):
-            dark = abs(value) > 0.65 * limit
-            axes.text(column, row, f"{value:.{decimals}f}", ha="center", va="center", fontsize=12,
-                      color="white" if dark else "black")  # fmt: skip
+    for (row, column), value in zip(
+        torch.cartesian_prod(*map(torch.arange, scores.shape)).tolist(),
+        scores.flatten().tolist(),
+        strict=True,
+    ):
+        dark = abs(value) > 0.65 * limit
+        axes.text(column, row, style.number(value, ".0f"), ha="center", va="center", fontsize=12,
+                  color="white" if dark else "black")  # fmt: skip
     axes.figure.colorbar(image, ax=axes, label="score", shrink=0.8)
     axes.set(title="Equal along every diagonal", xlabel="position n of the key")
     axes.set_ylabel("position m of the query")
@@ -60,31 +68,23 @@ def score_map(axes: Axes, scores: Tensor, decimals: int | None = None) -> None:
     axes.grid(visible=False)
 
 
-def clocks(
-    figure: Figure,
-    positions: tuple[int, ...] = (0, 1, 2, 10, 100, 1000),
-    head_dim: int = 8,
-    base: float = 10000.0,
-) -> None:
+def clocks(figure: Figure) -> None:
     """A row of clock faces for each pair, a column for each position; the hand has turned position · θ."""
-    frequencies = inv_freq(head_dim, base)
-    faces = figure.subplots(head_dim // 2, len(positions), squeeze=False)
-    ring = torch.linspace(0, 2 * math.pi, 100)
-    for pair in range(head_dim // 2):
-        theta = frequencies[pair].item()
-        for column, position in enumerate(positions):
-            axes, angle = faces[pair, column], position * theta
-            axes.plot(ring.cos(), ring.sin(), color="#999999", linewidth=1.2)
-            seen = torch.linspace(0, min(angle, 2 * math.pi), 60)
-            axes.fill([0, *seen.cos(), 0], [0, *seen.sin(), 0], color=style.POSITION, alpha=0.15, linewidth=0)
+    positions = (0, 1, 2, 10, 100, 1000)
+    faces = figure.subplots(4, len(positions))
+    for pair, (row, theta) in enumerate(zip(faces, inv_freq(8).tolist(), strict=True)):
+        for axes, position in zip(row, positions, strict=True):
+            angle = position * theta
+            face(axes)
+            way = min(math.degrees(angle), 360)
+            axes.add_patch(Wedge((0, 0), 1, 0, way, facecolor=style.POSITION, alpha=0.15, linewidth=0))
             axes.plot([0, 1], [0, 0], color="#BBBBBB", linewidth=1.2)
             _arrow(axes, math.cos(angle), math.sin(angle), style.POSITION)
-            axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[])
-            axes.spines[:].set_visible(False)
+            axes.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
             if pair == 0:
                 axes.set_title(f"{position}", loc="center", fontweight="normal")
         label = f"pair {pair}\nθ = {theta:.1g}"
-        faces[pair, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=6)
+        row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=6)
     style.headline(figure, "Fast hands tell neighbours apart, slow hands tell far from near")
     figure.supxlabel("position of the token (above each column): each hand has turned position × θ radians",
                      fontsize=11)  # fmt: skip
@@ -174,8 +174,4 @@ def extrapolation(axes: Axes, scores: Tensor, target: Tensor, trained: int, stre
     axes.set(xlabel="distance, in tokens", xlim=(0, len(scores)), ylim=(low, high))
 
 
-def _cover(figure: Figure) -> None:
-    clocks(figure)
-
-
-IMAGES = {"06_rope_2d_to_nd": _cover}
+IMAGES = {"06_rope_2d_to_nd": clocks}

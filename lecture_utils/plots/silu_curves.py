@@ -26,10 +26,23 @@ CURVES = {
 }
 
 
+def bottom() -> tuple[float, float]:
+    """Place and value of the bottom of SiLU: where its slope, σ(x)(1 + x(1 − σ(x))), is nearest 0."""
+    x = torch.linspace(-2, -1, 100_001, dtype=torch.float64)
+    place = x[silu_grad(x).abs().argmin()]
+    return place.item(), silu(place).item()
+
+
+def zero_lines(*panels: Axes) -> None:
+    """Where x is 0 and where the value is 0."""
+    for axes in panels:
+        axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+        axes.axvline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+
+
 def curve_and_slope(axes: Axes, title: str, x: Tensor, y: Tensor, slope: Tensor) -> None:
     """One activation: its values `y` and its slopes at `x`, all [n]."""
-    axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
-    axes.axvline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
+    zero_lines(axes)
     axes.plot(x, y, color=style.OUTPUT)
     axes.plot(x, slope, color=SLOPE, linewidth=1.6, linestyle=(0, (4, 1.5)))
     axes.set(title=title, xlim=(-5, 5), ylim=(-1.25, 2.25), xticks=(-4, -2, 0, 2, 4), yticks=(-1, 0, 1, 2))
@@ -54,7 +67,8 @@ def dip(axes: Axes, x_min: float, y_min: float) -> None:
     axes.plot([x_min, x_min], [y_min, 0], color=style.REFERENCE, linewidth=1, linestyle=":")
     axes.plot([x_min], [y_min], "o", color=style.OUTPUT, markersize=7)
     axes.plot([x_min], [0], "o", color=SLOPE, markersize=5)
-    axes.text(x_min, y_min - 0.06, f"({x_min:.3f}, {y_min:.3f})".replace("-", "−"), ha="center", va="top")
+    name = f"({style.number(x_min, '.3f')}, {style.number(y_min, '.3f')})"
+    axes.text(x_min, y_min - 0.06, name, ha="center", va="top")
     axes.plot([0], [0.5], "o", color=SLOPE, markersize=5)
     style.label_line(axes, -0.2, 0.56, "slope: ½ at 0", SLOPE, ha="right")
     top = x[silu_grad(x).argmax()]
@@ -67,8 +81,7 @@ def dip(axes: Axes, x_min: float, y_min: float) -> None:
 
 def swish_family(axes: Axes) -> None:
     """Swish for five β, each dip marked: from the line x/2 to ReLU."""
-    # The bottom of Swish is that of SiLU at another scale: at −1.27846/β, value −0.27846/β.
-    place, value = -1.27846, -0.27846
+    place, value = bottom()  # of Swish: both divided by β
     betas = (0.0, 0.5, 1.0, 2.0, 10.0)
     x = torch.linspace(-5, 5, 2001)
     axes.axhline(0, color="#AAAAAA", linewidth=0.8, zorder=0)
@@ -139,10 +152,7 @@ def depth(axes: Axes, norms: dict[str, list[float]], depths: Sequence[int], titl
 
 def _cover(figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
-    # The bottom of SiLU: where its slope, σ(x)(1 + x(1 − σ(x))), is 0.
-    x = torch.linspace(-2, -1, 100_001, dtype=torch.float64)
-    bottom = x[silu_grad(x).abs().argmin()]
-    dip(left, bottom.item(), silu(bottom).item())
+    dip(left, *bottom())
     left.set_title("SiLU dips below 0, and turns")
     swish_family(right)
 

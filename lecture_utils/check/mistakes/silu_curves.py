@@ -947,7 +947,7 @@ def _(x):
 
 @SILU_GRAD.add(
     "slope-clamped",
-    "The slope is clamped: SiLU's is above 1 on a stretch, and below 0 on another.",
+    "The slope is clamped: SiLU's is above 1 far enough to the right, and below 0 far enough to the left.",
     "What did your prediction say about the largest slope, and what did the computation say?",
     "SiLU falls on its way down into the dip. Which sign does its slope have there?",
     "No clamp and no relu around the formula.",
