@@ -13,7 +13,7 @@ from torch.func import functional_call
 from lecture_utils.llama import FeedForward
 from lecture_utils.plots import style
 
-from .explorer import Explorer, slider, stops, toggle
+from .explorer import Explorer, listed, slider, stops, toggle
 
 
 @contextmanager
@@ -37,7 +37,8 @@ class Width(Explorer):
     panels = {"ncols": 2, "width_ratios": (1.75, 1)}
     widths = (1, 2, 3, 4, 6, 8, 16, 32, 64)
     starts = 5
-    every = 5  # training steps from one stored state to the next
+    trained = 400  # steps
+    every = 5  # steps from one stored state to the next
     height = 2.0  # of the picture, up and down from 0
 
     def __init__(self) -> None:
@@ -49,8 +50,8 @@ class Width(Explorer):
             self.network = FeedForward(1, 1)
         super().__init__(
             width=stops("width D", self.widths, 4),
-            start=slider("start (seed)", 0, self.starts - 1, 0),
-            step=slider("training steps", 0, 400, 400, step=self.every),
+            start=slider("start (seed)", 0, self.starts - 1, 1),
+            step=slider("training steps", 0, self.trained, 0, step=self.every),
         )
 
     @_one_thread()
@@ -64,7 +65,7 @@ class Width(Explorer):
         # Adam written out: the first `torch.optim.Adam` of a process costs a second of imports.
         means, squares = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
         states, errors = [], []
-        for step in range(401):
+        for step in range(self.trained + 1):
             up, up_bias, down, down_bias = [p.requires_grad_() for p in parameters]
             hidden = F.relu(up[:, None] * self.inputs + up_bias[:, None])  # [units, points]
             outputs = (own * down) @ hidden + down_bias[:, None]  # [nets, points]
@@ -93,11 +94,11 @@ class Width(Explorer):
         fit.add_collection(self.hinges)
         fit.plot(self.inputs.numpy(), self.wave.numpy(), color=style.REFERENCE, linestyle="--", linewidth=1.2)
         (self.curve,) = fit.plot([], [], color=style.OUTPUT, linewidth=3.2)
-        look = {"color": style.UP, "markeredgecolor": "white", "markersize": 7, "linestyle": ""}
-        (self.bends,) = fit.plot([], [], "o", **look)
+        (self.bends,) = fit.plot([], [], "o", color=style.UP, markeredgecolor="white")
+        (self.bias,) = fit.plot([-math.pi, math.pi], [0, 0], color=style.WEIGHT, linewidth=1.2)
         fit.set_title("One wave from straight pieces", pad=22)
         _key(fit, {0: ("target", style.REFERENCE), 0.17: ("network", style.OUTPUT),
-                   0.38: ("its units and their bends", style.UP)})  # fmt: skip
+                   0.38: ("units and their bends", style.UP), 0.86: ("bias", style.WEIGHT)})  # fmt: skip
         fit.set(
             xlabel="input",
             ylabel="output",
@@ -106,29 +107,32 @@ class Width(Explorer):
             yticks=range(-2, 3),
         )
 
-        apart = torch.tensor([1.07**k for k in range(-2, 3)])  # so that equal errors can be told apart
-        self.places = (torch.tensor(self.widths)[:, None] * apart).flatten().numpy()  # [nets]
+        # Evenly spaced widths, and the starts of each side by side: equal errors can be told apart.
+        ticks = range(len(self.widths))
+        apart = torch.linspace(-0.26, 0.26, self.starts)
+        self.places = (torch.tensor(ticks)[:, None] + apart).flatten().numpy()  # [nets]
         all_of_them.axhline(self.answer_0, color=style.WRONG, linestyle=":")
-        all_of_them.text(0.85, 0.0024, "dotted: always\nanswering 0", color="#555555", fontsize=10)
+        all_of_them.text(-0.4, 0.0024, "dotted: always\nanswering 0", color=style.MUTED, fontsize=10)
         (self.dots,) = all_of_them.plot(self.places, self.errors[-1].numpy(), "o", color=style.OUTPUT,
                                         alpha=0.4, markersize=5, markeredgewidth=0)  # fmt: skip
         (self.here,) = all_of_them.plot(
             [1], [1], "o", color=style.OUTPUT, markeredgecolor="black", markersize=9
         )
         all_of_them.set_title("All widths and starts", pad=22)
-        _key(all_of_them, {0: ("one dot, one network", style.OUTPUT)})
-        all_of_them.set(xscale="log", yscale="log", xlim=(0.75, 85), ylim=(0.002, 2.5))
-        all_of_them.set(xlabel="width D (log scale)", ylabel="RMS error (log scale)")
-        all_of_them.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
+        _key(all_of_them, {0: (f"each width: starts 0 to {self.starts - 1}", style.OUTPUT)})
+        all_of_them.set(yscale="log", xlim=(-0.7, len(ticks) - 0.3), ylim=(0.002, 2.5))
+        all_of_them.set(xlabel="width D", ylabel="RMS error (log scale)")
+        all_of_them.set_xticks(ticks, [str(width) for width in self.widths])
         all_of_them.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3, 1], ["0.003", "0.01", "0.03", "0.1", "0.3", "1"])
         all_of_them.minorticks_off()
-        return [self.hinges, self.curve, self.bends, self.dots, self.here]
+        return [self.hinges, self.bias, self.curve, self.bends, self.dots, self.here]
 
     @_one_thread()
     def update(self, width, start, step):
         stored, net = step // self.every, self.widths.index(width) * self.starts + start
         units = slice(self.ends[net] - width, self.ends[net])
         up, up_bias, down = (each[stored, units] for each in self.states[:3])
+        down_bias = self.states[3][stored, net : net + 1]
         edge = torch.full((width,), math.pi)
         bends = (-up_bias / up).clamp(-edge, edge)
         x = torch.stack([-edge, bends, edge], -1)  # [D, 3]: a unit is straight from one to the next
@@ -140,49 +144,54 @@ class Width(Explorer):
             "up_proj.weight": up[:, None],
             "up_proj.bias": up_bias,
             "down_proj.weight": down[None],
-            "down_proj.bias": self.states[3][stored, net : net + 1],
+            "down_proj.bias": down_bias,
         }
         outputs = functional_call(self.network, parameters, corners[:, None])[:, 0]
         self.curve.set_data(corners.numpy(), outputs.numpy())
         self.bends.set_data(inside.numpy(), outputs[1:-1].numpy())
-        self.bends.set_markersize(7 if width <= 16 else 5)
+        self.bends.set(markersize=7 if width <= 16 else 3, markeredgewidth=width <= 16)
+        self.bias.set_ydata([down_bias.item()] * 2)
         self.dots.set_ydata(self.errors[stored].numpy())
         self.here.set_data(self.places[net : net + 1], self.errors[stored, net : net + 1].numpy())
-        leaves = max(outputs.abs().max(), y.abs().max()) > self.height
-        low, high = self.errors[stored].reshape(-1, self.starts)[net // self.starts].aminmax()
+        highest = max(each.abs().max() for each in (outputs, y, down_bias))
         return (
-            f"D = {width}, start {start}, {f'{step} steps' if step else 'untrained'}: error"
-            f" {self.errors[stored, net]:.3f} (five starts: {low:.3f} to {high:.3f})."
-            f" {self._outcome(stored, net, units, inside)}{' Some lines leave the frame.' if leaves else ''}"
+            f"D = {width}, start {start}: error {style.number(self.errors[stored, net], '.3f')}"
+            f" {f'after {step} steps' if step else 'untrained'}. {self._outcome(stored, net, units, inside)}"
+            f"{' Lines leave the frame.' if highest > self.height else ''}"
         )
 
     def _outcome(self, stored: int, net: int, units: slice, inside: Tensor) -> str:
-        """How many units bend inside the picture, and what that makes of the wave."""
+        """What the units do inside the picture, and what that makes of the wave."""
         width, bent = units.stop - units.start, len(inside)
         silent, dead = (int(each[stored, units].sum()) for each in (self.silent, self.dead))
         if silent == width:
             who = {1: "The unit is", 2: "Both units are"}.get(width, f"All {width} units are")
             if dead == width:
-                return f"{who} silent over the whole picture: slope 0, nothing for training to go by. Dead."
-            return f"{who} silent over the whole picture. Adam rolls on: {width - dead} will wake again."
+                return f"{who} silent over the whole picture: slope 0, nothing for training to go by."
+            back = f"{width - dead} will wake again"
+            return f"{who} silent over the whole picture. Adam also goes by earlier steps: {back}."
         if not bent:
             return "No unit bends inside the picture, so the output is one straight line."
-        places = 1 + int((inside.diff() > 0.05).sum())
+        on = width - bent - silent  # over the whole picture
+        places = 1 + int((inside.diff() > 0.1).sum())  # closer dots look like one
         says = "Its unit bends" if width == 1 else f"{bent} of {width} units bend{'s' * (bent == 1)}"
         says += " inside the picture"
-        if places < min(3, bent):
-            says += f" (at {places} place{'s' * (places > 1)})"
-        says += ". " if width == 1 else f", {dead or 'none'} dead. "
+        if places < bent and width <= 16:
+            says += f", at {places} place{'s' * (places > 1)}"
+        rest = [f"{n} {word}" for n, word in ((on, "on"), (silent, "silent")) if n]
+        says += f"; {listed(rest)} throughout. " if rest else ". "
         errors = self.errors[:, net]
         now, before, last = errors[stored], errors[max(0, stored - 10)], errors[-1]
         if stored == 0:
             return f"{says}Chance has put {'it' if bent == 1 else 'them'} there."
         if places == 1:
             return says + "That makes two straight pieces; a wave needs three."
+        if bent + on == 2:
+            return says + "Two units have two slopes to give; a wave needs three."
         if now > 0.1 and (now < 0.97 * before or last < 0.97 * now):
-            return says + "Enough for a wave; training still moves them."
+            return says + "Training still moves them."
         if now > 0.1:
-            return says + "Enough for a wave, but this start is stuck."
+            return says + "Well placed, they could draw the wave; but training has come to rest."
         if now > 0.01:
             return says + "The straight pieces follow the wave."
         return says + "The pieces are so short that they look like a curve."
@@ -193,8 +202,8 @@ class Collapse(Explorer):
 
     size = (7.5, 3.9)
     panels = {"ncols": 2, "width_ratios": (1, 1.6)}
-    # Any would do. With these, all eight units bend inside the picture, and no two at one place.
-    seeds = (53850, 86453, 72402, 188154, 73820)
+    # Any would do. With these, no dot hides another, and some units switch outside the picture.
+    seeds = (7289, 4746, 3621, 8929, 6854)
 
     def __init__(self) -> None:
         self.places = torch.linspace(-3, 3, 121, dtype=torch.float64)
@@ -204,7 +213,7 @@ class Collapse(Explorer):
             own = {"generator": generator, "dtype": torch.float64}
             self.draws.append([torch.randn(shape, **own) for shape in ((8, 4), (4, 8), (2, 4))])
         super().__init__(
-            width=slider("width D", 1, 8, 6),
+            width=slider("width D", 1, 8, 2),
             draw=slider("draw of the weights", 1, len(self.seeds), 1),
             relu=toggle("ReLU between"),
         )
@@ -214,7 +223,7 @@ class Collapse(Explorer):
         look = {"color": style.WEIGHT, "edgecolor": style.WEIGHT, "linewidth": 1.5, "width": 0.6}
         self.bars = sizes.bar(columns, [1] * 4, **look)
         self.numbers = [sizes.text(column, 0, "", ha="center") for column in columns]
-        self.title = sizes.set_title("One matrix of rank 4", pad=22)
+        self.title = sizes.set_title("", pad=22)
         _key(sizes, {0: ("W_down · W_up", style.WEIGHT)})
         sizes.set(xlabel="singular value, largest first", ylabel="size", ylim=(0, 3), xticks=columns)
         sizes.grid(axis="x", visible=False)
@@ -222,10 +231,12 @@ class Collapse(Explorer):
         (self.best,) = line.plot([], [], color=style.REFERENCE, linestyle="--", linewidth=1.2)
         (self.bends,) = line.plot([], [], "o", color=style.UP, markeredgecolor="white", markersize=7)
         line.set_title("A straight line of tokens, sent through", pad=22)
-        _key(line, {0: ("two layers", style.OUTPUT), 0.29: ("best single matrix", style.REFERENCE),
-                    0.76: ("bends", style.UP)})  # fmt: skip
-        line.set(xlabel="place on the line", ylabel="first output feature", xlim=(-3, 3), ylim=(-3.6, 3.6))
-        return [*self.bars, *self.numbers, self.title, self.curve, self.best, self.bends]
+        _key(line, {0: ("two layers", style.OUTPUT), 0.29: ("best single matrix", style.REFERENCE)})
+        look = {"color": style.UP, "fontweight": "bold", "fontsize": 10}
+        self.word = line.text(0.76, 1.025, "bends", transform=line.transAxes, **look)
+        line.set(xlabel="place on the line (steps)", ylabel="first output feature")
+        line.set(xlim=(-3, 3), ylim=(-2.5, 2.5))
+        return [*self.bars, *self.numbers, self.title, self.curve, self.best, self.bends, self.word]
 
     @_one_thread()
     def update(self, width, draw, relu):
@@ -235,8 +246,8 @@ class Collapse(Explorer):
         for k, (bar, number, value) in enumerate(zip(self.bars, self.numbers, values.tolist(), strict=True)):
             bar.set_height(value)
             bar.set_facecolor("none" if relu else style.WEIGHT)
-            number.set(y=value + 0.05, text=f"{value:.2f}" if k < rank else "0")
-        self.title.set_text("Not this matrix any more" if relu else f"One matrix of rank {rank}")
+            number.set(y=value + 0.05, text=style.number(value, ".2f") if k < rank else "0")
+        self.title.set_text("Not one matrix" if relu else f"Rank {rank}")
 
         def two_layers(places):
             tokens = token + places[:, None] * stride  # [points, H]
@@ -251,13 +262,16 @@ class Collapse(Explorer):
         bends = -(up @ token) / (up @ stride)  # where a unit is 0
         self.bends.set_data(bends.numpy(), two_layers(bends)[1][:, 0].numpy())
         self.bends.set_visible(relu)
+        self.word.set_visible(relu)
         missed = ((feature - best).square().sum() / (feature - feature.mean()).square().sum()).item()
         says = f"Draw {draw}, D = {width}"
         if relu:
-            times = "once, where its unit switches" if width == 1 else f"{width} times, once for each unit"
+            here = int((bends.abs() < 3).sum())
+            who = "the unit" if width == 1 else f"{here} of {width} units"
+            share = style.number(missed, ".0%")
             return (
-                f"{says}, with ReLU: the line bends {times}. The best single matrix keeps it straight,"
-                f" and misses {missed:.0%} of how this feature varies."
+                f"{says}, with ReLU: the line bends where {who} switch{'es' * (here == 1)}. The best single"
+                f" matrix keeps it straight, and misses {share} of this feature's variance along it."
             )
         if rank == 1:
             says += ": everything passes through 1 number, so only 1 of the 4 singular values is not 0."
@@ -266,18 +280,15 @@ class Collapse(Explorer):
         elif width == 4:
             says += ": rank 4, the most there can be."
         else:
-            says += ": wider than 4, yet the rank stays 4."
-        return f"{says} The {8 * width} weights make one matrix of 16 numbers: straight stays straight."
+            says += f": {width} numbers in the middle, yet the rank stays 4."
+        return f"{says} One matrix, and so the line stays straight."
 
 
 def _initial(width: int, seed: int) -> list[Tensor]:
     """The parameters of `FeedForward(1, width)` after `torch.manual_seed(seed)`, each of one axis."""
-    generator = torch.Generator().manual_seed(seed)
-    bounds = {"up": 1.0, "up_bias": 1.0, "down": width**-0.5, "down_bias": width**-0.5}
-    return [
-        torch.empty(1 if name == "down_bias" else width).uniform_(-bound, bound, generator=generator)
-        for name, bound in bounds.items()
-    ]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return [p.detach().flatten() for p in FeedForward(1, width).parameters()]
 
 
 def _key(axes: Axes, words: dict[float, tuple[str, str]]) -> None:

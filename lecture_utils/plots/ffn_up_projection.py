@@ -40,9 +40,8 @@ def detectors(axes: Axes, weight: Tensor, token: Tensor) -> None:
 
 
 def _name(row: Tensor, answer: Tensor | None = None) -> str:
-    text = f"[{row[0]:g}, {row[1]:g}]"
-    text = text if answer is None else f"row {text}: {answer:g}"
-    return text.replace("-", "−")
+    text = f"[{style.number(row[0])}, {style.number(row[1])}]"
+    return text if answer is None else f"row {text}: {style.number(answer)}"
 
 
 def _arrow(axes: Axes, tip: Tensor, color: str) -> None:
@@ -68,7 +67,7 @@ def singular_values(axes: Axes, tables: dict[str, Tensor]) -> None:
             style.label_line(axes, n, max(last, 1e-16) * lift, names[name], color, ha="right",
                              va="bottom" if name == "up" else "top")  # fmt: skip
     axes.axhspan(1e-17, 1e-10, color="#F1F1F1", zorder=0)
-    axes.text(32, 4e-11, "rounding: counts as 0", color="#555555", va="top", ha="right")
+    axes.text(32, 4e-11, "rounding: counts as 0", color=style.MUTED, va="top", ha="right")
     axes.set(ylim=(1e-16, 1e4))
     axes.set(yscale="log", title="The up-projection adds columns, not directions; ReLU adds directions")
     axes.set(xlabel="singular value, largest first", ylabel="size (log scale)")
