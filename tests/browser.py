@@ -146,6 +146,9 @@ class Notebook:
             }"""
         )
 
+    def caption(self, explorer) -> str:
+        return explorer.locator(".widget-html").inner_text()
+
     def changes(self, explorer, before: str) -> bool:
         """Whether the picture becomes another one within five seconds; waits until it is still."""
         changed = self._within(lambda: self.picture(explorer) != before)

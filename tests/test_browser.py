@@ -76,11 +76,12 @@ def test_every_control_changes_the_picture_by_keyboard_and_by_drag(ran):
             box.click()
             assert ran.becomes(explorer, first), "a box by click"
         for button in explorer.locator(".widget-toggle-buttons button").all():
-            before = ran.picture(explorer)
+            before, said = ran.picture(explorer), ran.caption(explorer)
             if "mod-active" not in button.get_attribute("class"):
                 button.focus()
                 ran.page.keyboard.press("Space")
-                assert ran.changes(explorer, before), button.inner_text()
+                # Two names may draw the same, and then the caption says why.
+                assert ran.changes(explorer, before) or ran.caption(explorer) != said, button.inner_text()
         ran.reset(explorer)
         assert ran.becomes(explorer, first), "reset"
 

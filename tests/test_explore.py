@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from explorers import EXPLORERS, ends
+from matplotlib.text import Text
 from PIL import Image
 
 from lecture_utils.explore import ffn_up_projection
@@ -140,6 +141,29 @@ def test_every_corner_is_drawn_without_a_warning_and_moves_nothing_but_its_artis
     explorer.reset()
     assert len(list(explorer.figure.findobj())) == things
     assert explorer.picture.value == first
+
+
+def texts(figure):
+    """Every text of a figure but the numbers on its axes."""
+    yield from figure.texts
+    for axes in figure.axes:
+        yield from (child for child in axes.get_children() if isinstance(child, Text))
+        yield from (axes.xaxis.label, axes.yaxis.label)
+
+
+@each_explorer
+def test_no_text_is_cut_off_at_the_edge(kind):
+    explorer = kind()
+    width, height = explorer.figure.bbox.size
+    for name, control in explorer.controls.items():
+        for value in ends(control):
+            explorer.reset()
+            control.value = value
+            for text in texts(explorer.figure):
+                if text.get_visible() and text.get_text().strip() and not text.get_clip_on():
+                    box = text.get_window_extent()
+                    inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
+                    assert inside, f"{text.get_text()!r} at {name} = {value}"
 
 
 @each_explorer

@@ -24,7 +24,7 @@ def short(number: float, digits: int = 2) -> str:
 class Weight(Explorer):
     """Tokens of two features, divided by their RMS, then multiplied by a weight, which is moved."""
 
-    size = (7.5, 3.9)
+    size = (7.5, 4.1)
     panels = {"ncols": 2}
 
     def __init__(self) -> None:
