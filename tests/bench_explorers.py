@@ -70,7 +70,7 @@ def moves(explorer, count):
         yield name, value
 
 
-def in_kernel(name, count=40, many=1000):
+def in_kernel(name, count=30, many=1000):
     """Runs inside a kernel: times in milliseconds of explorer and `interact`, growth in megabytes."""
     import psutil
 
@@ -191,7 +191,7 @@ def main() -> int:
     ]
     print("\n".join(lines))
     missed = []
-    for (name, kernel), (_, page) in zip(kernel_times(chosen), browser_times(chosen, 40), strict=True):
+    for (name, kernel), (_, page) in zip(kernel_times(chosen), browser_times(chosen, 30), strict=True):
         (k, k95), (b, b95) = middle(kernel["ours"]), middle(page["ours"])
         k_ratio, b_ratio = (statistics.median(each["theirs"]) / m for each, m in ((kernel, k), (page, b)))
         kept = {

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -208,23 +209,23 @@ class Notebook:
     def film(self, explorer, seconds: float = 2) -> dict:
         """Drag while the browser films what it paints: `frames`, and how many of them were `blank`."""
         explorer.evaluate("explorer => explorer.scrollIntoView({block: 'center'})")
-        image = explorer.locator(".widget-image")
-        image.evaluate("image => { image.style.background = 'rgb(255, 0, 255)'; }")  # seen where it is blank
-        box, width = image.bounding_box(), self.page.viewport_size["width"]
+        box, width = explorer.locator(".widget-image").bounding_box(), self.page.viewport_size["width"]
         camera, frames = self.page.context.new_cdp_session(self.page), []
 
         def keep(frame) -> None:
-            frames.append(Image.open(io.BytesIO(base64.b64decode(frame["data"]))).convert("RGB"))
+            frames.append(Image.open(io.BytesIO(base64.b64decode(frame["data"]))))
             camera.send("Page.screencastFrameAck", {"sessionId": frame["sessionId"]})
 
         camera.on("Page.screencastFrame", keep)
         camera.send("Page.startScreencast", {"format": "png"})
         self._to_and_fro(explorer, seconds)
         camera.send("Page.stopScreencast")
-        image.evaluate("image => { image.style.background = ''; }")
-        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        seen = [frame.getpixel([round(at * frame.width / width) for at in middle]) for frame in frames]
-        return {"frames": len(seen), "blank": seen.count((255, 0, 255))}
+        corners = box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]
+        ink = []  # dark pixels where the picture is: axes and their numbers are there in every state
+        for frame in frames:
+            part = frame.convert("L").crop([round(at * frame.width / width) for at in corners])
+            ink.append(sum(part.histogram()[:160]))
+        return {"frames": len(ink), "blank": sum(each < 0.4 * statistics.median(ink) for each in ink)}
 
     def _to_and_fro(self, explorer, seconds: float) -> None:
         handle = explorer.locator(".noUi-handle").first
