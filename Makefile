@@ -61,7 +61,7 @@ lab: $(READY) ## open the course in JupyterLab
 
 # Two workers, one thread each: more threads than cores spend their time waiting for each other.
 test: export OMP_NUM_THREADS = 1
-test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook, in a browser too (ten minutes or so)
+test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook, in a browser too (a quarter of an hour)
 	@echo "Unit tests"
 	@$(RUN) -m pytest -n 2 --ignore tests/test_browser.py $(ARGS)
 	@echo "Notebooks: each executed, and its text compared with what is stored"

@@ -71,7 +71,7 @@ def moves(explorer, count):
         yield name, value
 
 
-def in_kernel(name, turns=4, many=1000):
+def in_kernel(name, turns=3, many=1000):
     """Runs inside a kernel: times in milliseconds of explorer and `interact`, growth in megabytes."""
     import psutil
 
@@ -148,7 +148,7 @@ PRESSES = """async (turns) => {
                 handle.focus();
                 const time = await press(areas[number], room(handle) ? 'ArrowRight' : 'ArrowLeft');
                 if (move > 0) times[name].push(time);  // the first of a turn warms up
-                await wait(50);
+                await wait(30);
             }
     return times;
 }"""
@@ -196,7 +196,7 @@ def main() -> int:
     ]
     print("\n".join(lines))
     missed = []
-    for (name, kernel), (_, page) in zip(kernel_times(chosen), browser_times(chosen, 4), strict=True):
+    for (name, kernel), (_, page) in zip(kernel_times(chosen), browser_times(chosen, 3), strict=True):
         (k, k95), (b, b95) = middle(kernel["ours"]), middle(page["ours"])
         k_ratio, b_ratio = (statistics.median(each["theirs"]) / m for each, m in ((kernel, k), (page, b)))
         kept = {
