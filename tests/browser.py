@@ -107,6 +107,14 @@ class Notebook:
                 const open = {path, factory: 'Notebook'};
                 window.book = await jupyterapp.commands.execute('docmanager:open', open);
                 await book.context.ready; await book.sessionContext.ready;
+                // Moves that the kernel has not dealt with yet, however slow the machine is.
+                window.waiting = new Set();
+                book.sessionContext.session.kernel.anyMessage.connect((_, {msg, direction}) => {
+                    if (direction === 'send' && msg.header.msg_type === 'comm_msg')
+                        waiting.add(msg.header.msg_id);
+                    if (msg.header.msg_type === 'status' && msg.content.execution_state === 'idle')
+                        waiting.delete(msg.parent_header.msg_id);
+                });
                 jupyterapp.shell.collapseLeft();
             }""",
             f"notebooks/{name}",
@@ -164,6 +172,7 @@ class Notebook:
         last = None
         while last != (last := self.picture(explorer)):
             self.page.wait_for_timeout(200)
+            self.page.wait_for_function("waiting.size === 0")
 
     def _within(self, true) -> bool:
         return any(true() or self.page.wait_for_timeout(50) for _ in range(100))

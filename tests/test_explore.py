@@ -2,6 +2,8 @@
 
 import io
 import itertools
+import threading
+import time
 import warnings
 
 import ipywidgets
@@ -37,9 +39,9 @@ class Rise(Explorer):
 
     def update(self, slope, up):
         self.updates += 1
+        self.line.set_ydata([-slope, slope] if up else [slope, -slope])
         if slope == 3:
             raise ValueError("no <such> slope")
-        self.line.set_ydata([-slope, slope] if up else [slope, -slope])
         return f"The slope is {slope if up else -slope}."
 
 
@@ -48,6 +50,7 @@ def test_a_move_changes_picture_and_caption_and_draws_nothing_anew():
     first = rise.picture.value
     rise.controls["slope"].value = 2
     assert rise.picture.value != first and rise.says == "The slope is 2." and rise.says in rise._caption.value
+    assert 'aria-live="polite"' in rise._caption.value
     assert (rise.drawn, rise.updates) == (1, 2)
 
 
@@ -72,6 +75,31 @@ def test_an_error_is_said_in_the_caption_the_picture_stays_and_the_next_move_wor
     assert rise.picture.value != before and rise.says == "The slope is 2."
 
 
+def test_moves_that_come_from_two_threads_take_turns():
+    class Slow(Rise):
+        busy = False
+
+        def update(self, **values):
+            overtaken, self.busy = self.busy, True
+            time.sleep(0.01)
+            self.busy = False
+            return "overtaken" if overtaken else super().update(**values)
+
+    slow, said = Slow(), set()
+    slow._caption.observe(lambda change: said.add(slow.says), "value")
+
+    def slide():
+        for slope in (2, 1, 0, -1, -2) * 3:
+            slow.controls["slope"].value = slope
+
+    other = threading.Thread(target=slide)
+    other.start()
+    for _ in range(10):
+        slow.reset()
+    other.join()
+    assert len(said) > 2 and "overtaken" not in said
+
+
 def test_an_error_in_the_first_picture_is_raised():
     class Broken(Rise):
         def draw(self, axes):
@@ -85,7 +113,8 @@ def test_controls_have_units_and_the_values_they_were_given():
     assert slider("position", 0, 8, 5, unit="tokens").description == "position (tokens)"
     assert isinstance(slider("position", 0, 8, 5), ipywidgets.IntSlider)
     assert slider("slope", 0, 1, 0.5, step=0.05).readout_format == ".2f"
-    assert log_slider("eps", -8, 0, 1e-6).value == 1e-6
+    eps = log_slider("eps", -8, 0, 1e-6, step=0.25)
+    assert (eps.value, eps.min, eps.max, eps.step) == (1e-6, -8, 0, 0.25)
     assert dict(stops("base", (-1, 10_000), -1).options) == {"−1": -1, "10,000": 10_000}
 
 
@@ -182,6 +211,11 @@ def test_a_viewer_without_a_kernel_sees_picture_and_caption(kind):
     for name, control in explorer.controls.items():  # the text form is the same in every state
         control.value = ends(control)[0]
         assert explorer._repr_mimebundle_()["text/plain"] == bundle["text/plain"], name
+
+
+@each_explorer
+def test_no_picture_is_so_small_that_the_server_holds_it_back(kind):
+    assert len(kind().picture.value) >= 65536  # a segment of the loopback
 
 
 @each_explorer

@@ -3,6 +3,7 @@
 import html
 import io
 import textwrap
+import threading
 from collections.abc import Iterable
 
 import ipywidgets
@@ -20,6 +21,10 @@ PIXELS_PER_INCH = 110  # on the page, as in `course.mplstyle`
 # because a move is sent as JPEG, which is written about five times as fast as PNG; at this density, with
 # full colour resolution, no eye sees the difference. What is stored in a notebook is PNG.
 SHARPNESS = 1.5
+# Bytes of a picture at least. A smaller one would wait in the server's socket for up to 40 ms, until the
+# browser has acknowledged the small messages before it (Nagle's algorithm). One that fills a segment of the
+# loopback goes at once. What stands behind the end of a JPEG is ignored.
+SEGMENT = 65536
 
 
 def slider(label: str, low: float, high: float, start: float, step: float = 1, unit: str = ""):
@@ -127,6 +132,9 @@ class Explorer(ipywidgets.VBox):
         rows = ipywidgets.HBox([grid, reset], layout={"max_width": width})
         super().__init__([rows, self.picture, self._caption])
         self._resetting = False
+        # JupyterLab has controls answered in a second thread, so that they move while a cell runs, but sends
+        # a control's first message, and clicks, to the main one: both at once would draw over each other.
+        self._turn = threading.RLock()
         self._show()
         for control in controls.values():
             control.observe(self._answer, "value")
@@ -146,22 +154,25 @@ class Explorer(ipywidgets.VBox):
 
     def reset(self) -> None:
         """All controls as they were at first; one new picture."""
-        self._resetting = True
-        for name, value in self._start.items():
-            self.controls[name].value = value
-        self._resetting = False
-        self._answer()
+        with self._turn:
+            self._resetting = True
+            for name, value in self._start.items():
+                self.controls[name].value = value
+            self._resetting = False
+            self._answer()
 
     def _answer(self, _=None) -> None:
-        if self._resetting:
-            return
-        try:
-            self.says = self.update(**self.values)
-            self._show()
-        except Exception as error:
-            # The last picture stays. What went wrong is said where the eye already is.
-            self.says = f"No picture for these values ({type(error).__name__}: {error}). Move on, or reset."
-            self._tell()
+        with self._turn:
+            if self._resetting:
+                return
+            try:
+                self.says = self.update(**self.values)
+                self._show()
+            except Exception as error:
+                # The last picture stays. What went wrong is said where the eye already is.
+                name = type(error).__name__
+                self.says = f"No picture for these values ({name}: {error}). Move on, or reset."
+                self._tell()
 
     def _show(self) -> None:
         self._canvas.restore_region(self._background)
@@ -169,7 +180,7 @@ class Explorer(ipywidgets.VBox):
             self.figure.draw_artist(artist)
         file = io.BytesIO()
         _image(self._canvas).save(file, "jpeg", quality=88, subsampling="4:4:4")
-        self.picture.value = file.getvalue()
+        self.picture.value = file.getvalue().ljust(SEGMENT, b"\0")
         self._tell()
 
     def _tell(self) -> None:
