@@ -16,7 +16,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help env lab test lint images notebooks parity bench check-zoo parity-matrix lock clean
+.PHONY: help env lab test lint slides present images notebooks parity bench check-zoo parity-matrix lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,16 +59,22 @@ lab: $(READY) ## open the course in JupyterLab
 	@$(RUN) -m jupyter lab --ServerApp.root_dir="$(CURDIR)" $$(test "$$(id -u)" = 0 && echo --allow-root) \
 	  --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS)) $(ARGS)
 
+slides: $(READY) ## write every deck as HTML and PDF, and an index of them, to build/slides (needs Node; PDF needs Chromium)
+	@$(RUN) -m lecture_utils.decks build
+
+present: $(READY) ## serve the decks (with the presenter's window) and JupyterLab together, and print both addresses
+	@$(RUN) -m lecture_utils.decks present $$(test "$$(id -u)" = 0 && echo --allow-root) $(ARGS)
+
 # Two workers, one thread each: more threads than cores spend their time waiting for each other.
 test: export OMP_NUM_THREADS = 1
 test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook, in a browser too (a quarter of an hour)
 	@echo "Unit tests"
-	@$(RUN) -m pytest -n 2 --ignore tests/test_browser.py $(ARGS)
+	@$(RUN) -m pytest -n 2 --ignore tests/test_browser.py --ignore tests/test_deck_pages.py $(ARGS)
 	@echo "Notebooks: each executed, and its text compared with what is stored"
 	@$(RUN) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	  --nbval-sanitize-with tests/nbval_sanitize.cfg -n 2 --dist loadfile notebooks
-	@echo "Browser: each notebook in JupyterLab, its explorers moved by keyboard and mouse (pictures: build/screens)"
-	@$(RUN) -m pytest -rs tests/test_browser.py
+	@echo "Browser: each notebook in JupyterLab, its explorers moved by keyboard and mouse, and each slide (pictures: build/screens)"
+	@$(RUN) -m pytest -rs tests/test_browser.py tests/test_deck_pages.py
 	@echo "All tests passed."
 
 lint: $(READY) ## ruff over code and notebooks: rules and format
@@ -111,5 +117,5 @@ lock: ## write requirements.txt anew from pyproject.toml (newest versions; torch
 	  grep -vE '^(nvidia-|cuda-|triton)|emscripten.$$' build/lock.txt; } > requirements.txt
 
 clean: ## remove the environment and everything that was built
-	@rm -rf "$(VENV)" build lecture_utils.egg-info .ruff_cache
+	@rm -rf "$(VENV)" build slides/node_modules lecture_utils.egg-info .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,10 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from lecture_utils.plots.__main__ import images
+from lecture_utils.plots import style
+from lecture_utils.plots.__main__ import LARGE, images
 
 COMMITTED = Path(__file__).parents[1] / "images"
 
@@ -50,6 +54,20 @@ def test_a_picture_with_a_line_moved_or_added_is_another_picture(drawn):
         assert other != text
         with pytest.raises(AssertionError):
             assert_same_picture(other, text)
+
+
+@pytest.mark.parametrize("name", images())
+def test_letters_are_large_enough_for_a_slide(name):
+    with matplotlib.rc_context():
+        style.use()
+        matplotlib.rcParams.update(LARGE)
+        figure = Figure()
+        images()[name](figure)
+        figure.draw_without_rendering()
+    assert figure.get_figwidth() <= 7.5
+    for text in figure.findobj(Text):
+        if text.get_visible() and text.get_text().strip():
+            assert text.get_fontsize() >= 11, text.get_text()
 
 
 def test_plot_modules_use_no_pyplot():

@@ -12,6 +12,10 @@ from matplotlib.figure import Figure
 from lecture_utils import plots
 from lecture_utils.plots import style
 
+# A slide shows a picture of 7.5 inches 1190 pixels wide, so that 11 points are 24 pixels: the least that the
+# last row of a room can read.
+LARGE = {"xtick.labelsize": 11, "ytick.labelsize": 11, "legend.fontsize": 11}
+
 
 def images() -> dict[str, Callable[[Figure], None]]:
     """The function that draws each picture, by the name of its file without `.svg`."""
@@ -27,6 +31,7 @@ def draw(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context():
         style.use()
+        matplotlib.rcParams.update(LARGE)
         for name, draw_on in images().items():
             figure = Figure()
             draw_on(figure)

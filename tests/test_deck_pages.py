@@ -1,0 +1,152 @@
+"""The decks as a browser shows them: nothing cut off, nothing too small, nothing fetched; and with JupyterLab."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+from browser import ROOT, browser, chromium
+
+from lecture_utils import decks
+
+SCREENS = ROOT / "build" / "screens" / "slides"
+STEMS = [deck.path.stem for deck in decks.decks()]
+
+# What is wrong with the slide that is shown, in words.
+FAULTS = """() => {
+    const faults = [];
+    const slide = document.querySelector('svg.bespoke-marp-active section');
+    const {left, top, width, height} = slide.getBoundingClientRect();
+    const scale = width / 1280;
+    const say = (what, element) => faults.push(`${what}: ${element.textContent.trim().slice(0, 60)}`);
+    if (slide.scrollHeight > slide.clientHeight || slide.scrollWidth > slide.clientWidth) say('overflow', slide);
+    const area = (element) => {
+        const range = document.createRange();
+        range.selectNodeContents(element);
+        return range.getBoundingClientRect();
+    };
+    const pinned = [...slide.querySelectorAll(':scope > header, :scope > footer')];
+    for (const child of slide.children) {
+        if (pinned.includes(child) || child.tagName === 'STYLE') continue;
+        const box = child.getBoundingClientRect();
+        if (box.bottom > top + height - 52 * scale) say('reaches into the footer', child);
+        if (box.right > left + width - 40 * scale) say('reaches over the edge', child);
+        const text = area(child);
+        for (const each of pinned) {
+            const other = area(each);
+            if (text.left < other.right && other.left < text.right && text.top < other.bottom && other.top < text.bottom)
+                say(`lies under "${each.textContent}"`, child);
+        }
+        if (child.tagName === 'PRE' && child.querySelector('code').scrollWidth > child.clientWidth)
+            say('code is too wide', child);
+    }
+    const texts = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const parent = texts.currentNode.parentElement;
+        if (!texts.currentNode.textContent.trim() || parent.closest('style, mjx-assistive-mml')) continue;
+        if (parseFloat(getComputedStyle(parent).fontSize) < 24) say('smaller than 24 px', parent);
+    }
+    for (const image of slide.querySelectorAll('img')) {
+        if (!image.complete || !image.naturalWidth) say('missing picture', image.parentElement);
+        if (image.getBoundingClientRect().width < 1180 * scale) say('a picture in small', image.parentElement);
+    }
+    return faults;
+}"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("decks") / "build" / "slides"
+    if chromium() is None or find_spec("playwright") is None:
+        missing = "no Chromium or Chrome was found, or playwright is not installed"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    try:
+        decks.build(folder)
+    except decks.Missing as missing:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(missing))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with browser() as chrome:
+        yield chrome
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_slides_show_all_of_their_content_large_enough_and_fetch_nothing(stem, built, chrome):
+    page, asked = chrome.new_page(viewport={"width": 1280, "height": 720}), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((built / f"{stem}.html").as_uri())
+    count = len(decks.Deck.read(decks.SLIDES / f"{stem}.md").slides)
+    assert page.locator("svg > foreignObject > section").count() == count
+    faults = {}
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    for number in range(1, count + 1):
+        page.evaluate(f"location.hash = '#{number}'")
+        page.wait_for_function(f"document.querySelector('svg.bespoke-marp-active section').id === '{number}'")
+        # All that appears step by step.
+        page.add_style_tag(content=".bespoke-marp-active [data-bespoke-marp-fragment] { visibility: visible !important; }")
+        if found := page.evaluate(FAULTS):
+            faults[number] = found
+        page.screenshot(path=SCREENS / f"{stem[:2]}_{number:02}.png")
+    page.close()
+    assert faults == {}
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+    assert {url.partition("#")[0] for url in asked if url.startswith("file:")} == {(built / f"{stem}.html").as_uri()}
+
+
+def test_faults_are_found(chrome, built, tmp_path):
+    whole = (built / f"{STEMS[0]}.html").read_text()
+    for change, fault in (
+        ('font-size: 12px !important', "smaller than 24 px"),
+        ('padding-bottom: 700px', "overflow"),
+        ('margin-top: 640px !important', "footer"),
+    ):
+        broken = tmp_path / "broken.html"
+        broken.write_text(whole.replace("</head>", f"<style>section h1, section p {{ {change} }}</style></head>"))
+        page = chrome.new_page(viewport={"width": 1280, "height": 720})
+        page.goto(broken.as_uri())
+        page.wait_for_selector("svg.bespoke-marp-active section")
+        assert fault in "".join(page.evaluate(FAULTS)), fault
+        page.close()
+
+
+def test_every_deck_is_written_as_html_and_pdf_and_listed(built):
+    index = (built / "index.html").read_text()
+    for deck in decks.decks():
+        whole, inside = deck.minutes
+        assert deck.title in index and f"{whole} minutes, {inside} of them in the notebook" in index
+        for kind in ("html", "pdf"):
+            assert f'href="{deck.path.stem}.{kind}"' in index
+        pages = re.findall(rb"/Type\\s*/Page\\b", (built / f"{deck.path.stem}.pdf").read_bytes())
+        assert not pages or len(pages) == len(deck.slides)
+
+
+def test_present_serves_decks_and_notebooks_and_a_link_opens_the_heading(chrome, tmp_path):
+    own = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    own |= {"IPYTHONDIR": str(tmp_path / "ipython"), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "lecture_utils.decks", "present", "--allow-root"]
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | own)
+    try:
+        lines = [served.stdout.readline() for _ in range(3)]
+        addresses = dict(re.findall(r"^(\w+): +(http://\S+)", "".join(lines), flags=re.MULTILINE))
+        assert addresses.keys() == {"Decks", "JupyterLab"}
+        page = chrome.new_page()
+        page.goto(addresses["Decks"])
+        page.get_by_role("link", name="HTML").nth(STEMS.index("02_rmsnorm_by_hand")).click()
+        page.wait_for_selector("svg.bespoke-marp-active")
+        page.goto(page.url.partition("#")[0] + "#7")
+        with page.expect_popup() as popup:
+            page.locator("svg.bespoke-marp-active header a").click()
+        book = popup.value
+        heading = book.locator("h3", has_text="Why eps is inside the root")
+        heading.wait_for(timeout=60_000)
+        book.wait_for_timeout(3000)
+        top = heading.bounding_box()["y"]
+        assert 0 <= top < book.viewport_size["height"], top
+    finally:
+        served.terminate()
+        served.wait(30)
