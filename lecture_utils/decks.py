@@ -15,10 +15,8 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -90,12 +88,14 @@ def browser() -> str | None:
     return next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))), None)
 
 
-def build(folder: Path = BUILT, pdf: bool = True) -> list[Path]:
+def build(folder: Path = BUILT, live: bool = False) -> list[Path]:
     """Write every deck as HTML (one file each, pictures inside), as PDF, and an index page.
+
+    The PDFs are made by a Chromium or Chrome; without one they are left out, with a word about it.
 
     Args:
         folder: where to; made if it is not there.
-        pdf: also the PDFs, for which a Chromium or Chrome is needed; without one they are left out.
+        live: for JupyterLab's own server: links open its notebooks. HTML only.
 
     Returns:
         The files.
@@ -106,18 +106,18 @@ def build(folder: Path = BUILT, pdf: bool = True) -> list[Path]:
     _install()
     folder.mkdir(parents=True, exist_ok=True)
     kinds = ["html"]
-    if pdf and browser():
+    if not live and browser():
         kinds.append("pdf")
-    elif pdf:
+    elif not live:
         print("No PDFs: that needs Chromium or Chrome (on Debian and Ubuntu: apt install chromium).")
     found = decks()
     for kind in kinds:
         _marp(folder, kind)
     for deck in found:
         page = folder / f"{deck.path.stem}.html"
-        page.write_text(_alone(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(_alone(page.read_text(encoding="utf-8"), live), encoding="utf-8")
     index = folder / "index.html"
-    index.write_text(_index(found, kinds), encoding="utf-8")
+    index.write_text(_index(found, kinds, live), encoding="utf-8")
     return [index, *(folder / f"{deck.path.stem}.{kind}" for kind in kinds for deck in found)]
 
 
@@ -148,7 +148,7 @@ def _marp(folder: Path, kind: str) -> None:
         raise RuntimeError(f"Marp stopped: {run.stderr.strip()[-1000:]}")
 
 
-def _alone(page: str) -> str:
+def _alone(page: str, live: bool) -> str:
     """A page that needs no other file, and opens notebooks in one tab of their own."""
 
     def inside(found: re.Match) -> str:
@@ -156,16 +156,45 @@ def _alone(page: str) -> str:
         return f'src="data:image/svg+xml;base64,{picture}"'
 
     page = re.sub(r'src="(\.\./images/[^"]+\.svg)"', inside, page)
-    # Seen from build/slides, the folder of the notebooks is two folders up.
-    return page.replace('<a href="../notebooks/', '<a target="notebook" href="../../notebooks/')
+    page = page.replace('<a href="../notebooks/', f'<a target="notebook" href="{_notebooks(live)}')
+    return page.replace("</body>", f"<script>{FOLLOW}</script></body>") if live else page
 
 
-def _index(found: list[Deck], kinds: list[str]) -> str:
+def _notebooks(live: bool) -> str:
+    """The address of the notebooks: in JupyterLab, or as files, seen from build/slides."""
+    return "/lab/tree/notebooks/" if live else "../../notebooks/"
+
+
+# An address alone would load JupyterLab anew for each link, and without going to the heading.
+FOLLOW = """
+addEventListener('click', async (event) => {
+    const link = event.target.closest('a[target=notebook]');
+    if (!link) return;
+    event.preventDefault();
+    const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+    const tab = open('', 'notebook');
+    tab.focus();
+    if (!tab.jupyterapp) tab.location = link.href;
+    while (!tab.jupyterapp) await pause(200);
+    await tab.jupyterapp.restored;
+    const path = link.pathname.replace('/lab/tree/', '');
+    const book = await tab.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+    await book.context.ready;
+    await book.revealed;
+    for (let again = 0; again < 3; again++) {  // cells that are still being laid out move it away
+        if (link.hash) book.setFragment(decodeURIComponent(link.hash));
+        await pause(500);
+    }
+});
+"""
+
+
+def _index(found: list[Deck], kinds: list[str], live: bool) -> str:
     rows = []
     for deck in found:
         whole, inside = deck.minutes
         links = " · ".join(f'<a href="{deck.path.stem}.{kind}">{kind.upper()}</a>' for kind in kinds)
-        notebook = f'<a target="notebook" href="../../notebooks/{deck.path.stem}.ipynb">notebook</a>'
+        notebook = f'<a target="notebook" href="{_notebooks(live)}{deck.path.stem}.ipynb">notebook</a>'
         rows.append(
             f"<tr><td>{html.escape(deck.title)}</td><td>{links}</td><td>{notebook}</td>"
             f"<td>{whole} minutes, {inside} of them in the notebook</td></tr>"
@@ -190,60 +219,45 @@ a {{ color: #0072b2; }}
 {rows}
 </table>
 <p>In a deck: arrows or space for the next slide, <b>p</b> for the presenter's window (notes, clock, next
-slide), <b>f</b> for the full screen. Links to notebooks open JupyterLab when <code>make present</code> runs.</p>
+slide), <b>f</b> for the full screen. With <code>make present</code> links open JupyterLab, at the
+heading.</p>
 </html>
 """
 
 
-class _Pages(SimpleHTTPRequestHandler):
-    """Serves the decks; whoever asks for a notebook is sent to JupyterLab (a browser keeps the #heading)."""
-
-    def __init__(self, *args, lab: str, **options) -> None:
-        self.lab = lab
-        super().__init__(*args, **options)
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/notebooks/"):
-            self.send_response(302)
-            self.send_header("Location", self.lab.format(path=self.path.partition("?")[0]))
-            self.end_headers()
-        else:
-            super().do_GET()
-
-    def log_message(self, *_) -> None:
-        """The terminal is for the two addresses."""
-
-
 def present(options: list[str]) -> int:
-    """Serve the decks and JupyterLab together until Ctrl-C.
+    """Serve JupyterLab, and the decks with it, until Ctrl-C; prints both addresses.
 
     Args:
         options: for JupyterLab, as on its command line.
+
+    Returns:
+        JupyterLab's exit status.
     """
-    build(pdf=False)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    token = secrets.token_hex(16)
-    lab = f"http://127.0.0.1:{port}/lab/tree{{path}}?token={token}"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=BUILT, lab=lab))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(f"Decks:      http://127.0.0.1:{server.server_port}/")
-    print(f"JupyterLab: {lab.format(path='')}")
-    print("Ctrl-C ends both.", flush=True)
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--log-level=ERROR"]
-    command += [f"--ServerApp.root_dir={ROOT}", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
-    command += [f"--IdentityProvider.token={token}", *options]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    running = subprocess.Popen(command)
-    try:
-        return running.wait()
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        running.terminate()
-        running.wait()
-        server.shutdown()
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder) / "slides", live=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        token = secrets.token_hex(16)
+        command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--log-level=ERROR"]
+        command += [f"--ServerApp.root_dir={ROOT}", f"--ServerApp.extra_static_paths={folder}"]
+        command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+        command += ["--LabApp.expose_app_in_browser=True", f"--IdentityProvider.token={token}", *options]
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+        running = subprocess.Popen(command)
+        # With the token a browser is let in once, and then goes where it wants.
+        address = f"http://127.0.0.1:{port}/login?token={token}&next="
+        print(f"Decks:      {address}/static/slides/index.html")
+        print(f"JupyterLab: {address}/lab")
+        print("Ctrl-C ends both.", flush=True)
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            running.terminate()
+            running.wait()
 
 
 def main() -> int:

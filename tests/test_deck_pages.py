@@ -1,9 +1,11 @@
-"""The decks as a browser shows them: nothing cut off, nothing too small, nothing fetched; and with JupyterLab."""
+"""The decks as a browser shows them: nothing cut off, too small, or fetched; and beside JupyterLab."""
 
 import os
 import re
 import subprocess
 import sys
+import time
+import urllib.request
 from importlib.util import find_spec
 
 import pytest
@@ -21,7 +23,8 @@ FAULTS = """() => {
     const {left, top, width, height} = slide.getBoundingClientRect();
     const scale = width / 1280;
     const say = (what, element) => faults.push(`${what}: ${element.textContent.trim().slice(0, 60)}`);
-    if (slide.scrollHeight > slide.clientHeight || slide.scrollWidth > slide.clientWidth) say('overflow', slide);
+    const high = slide.scrollHeight > slide.clientHeight, wide = slide.scrollWidth > slide.clientWidth;
+    if (high || wide) say('overflow', slide);
     const area = (element) => {
         const range = document.createRange();
         range.selectNodeContents(element);
@@ -36,7 +39,8 @@ FAULTS = """() => {
         const text = area(child);
         for (const each of pinned) {
             const other = area(each);
-            if (text.left < other.right && other.left < text.right && text.top < other.bottom && other.top < text.bottom)
+            const beside = text.left >= other.right || other.left >= text.right;
+            if (!beside && text.top < other.bottom && other.top < text.bottom)
                 say(`lies under "${each.textContent}"`, child);
         }
         if (child.tagName === 'PRE' && child.querySelector('code').scrollWidth > child.clientWidth)
@@ -50,10 +54,13 @@ FAULTS = """() => {
     }
     for (const image of slide.querySelectorAll('img')) {
         if (!image.complete || !image.naturalWidth) say('missing picture', image.parentElement);
-        if (image.getBoundingClientRect().width < 1180 * scale) say('a picture in small', image.parentElement);
+        if (image.getBoundingClientRect().width < 1180 * scale) say('small picture', image.parentElement);
     }
     return faults;
 }"""
+
+# What appears step by step is there, and the buttons at the bottom are not.
+ALL = "[data-bespoke-marp-fragment] { visibility: visible !important; } .bespoke-marp-osc { display: none; }"
 
 
 @pytest.fixture(scope="module")
@@ -88,25 +95,31 @@ def test_slides_show_all_of_their_content_large_enough_and_fetch_nothing(stem, b
         page.evaluate(f"location.hash = '#{number}'")
         page.wait_for_function(f"document.querySelector('svg.bespoke-marp-active section').id === '{number}'")
         # All that appears step by step.
-        page.add_style_tag(content=".bespoke-marp-active [data-bespoke-marp-fragment] { visibility: visible !important; }")
+        page.add_style_tag(
+            content=".bespoke-marp-active [data-bespoke-marp-fragment] { visibility: visible !important; }"
+        )
         if found := page.evaluate(FAULTS):
             faults[number] = found
         page.screenshot(path=SCREENS / f"{stem[:2]}_{number:02}.png")
     page.close()
     assert faults == {}
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
-    assert {url.partition("#")[0] for url in asked if url.startswith("file:")} == {(built / f"{stem}.html").as_uri()}
+    assert {url.partition("#")[0] for url in asked if url.startswith("file:")} == {
+        (built / f"{stem}.html").as_uri()
+    }
 
 
 def test_faults_are_found(chrome, built, tmp_path):
     whole = (built / f"{STEMS[0]}.html").read_text()
     for change, fault in (
-        ('font-size: 12px !important', "smaller than 24 px"),
-        ('padding-bottom: 700px', "overflow"),
-        ('margin-top: 640px !important', "footer"),
+        ("font-size: 12px !important", "smaller than 24 px"),
+        ("padding-bottom: 700px", "overflow"),
+        ("margin-top: 640px !important", "footer"),
     ):
         broken = tmp_path / "broken.html"
-        broken.write_text(whole.replace("</head>", f"<style>section h1, section p {{ {change} }}</style></head>"))
+        broken.write_text(
+            whole.replace("</head>", f"<style>section h1, section p {{ {change} }}</style></head>")
+        )
         page = chrome.new_page(viewport={"width": 1280, "height": 720})
         page.goto(broken.as_uri())
         page.wait_for_selector("svg.bespoke-marp-active section")
@@ -125,28 +138,48 @@ def test_every_deck_is_written_as_html_and_pdf_and_listed(built):
         assert not pages or len(pages) == len(deck.slides)
 
 
-def test_present_serves_decks_and_notebooks_and_a_link_opens_the_heading(chrome, tmp_path):
+def test_present_serves_decks_and_notebooks_and_links_open_the_heading(built, chrome, tmp_path):
     own = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
-    own |= {"IPYTHONDIR": str(tmp_path / "ipython"), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "lecture_utils.decks", "present", "--allow-root"]
-    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | own)
+    own |= {"IPYTHONDIR": str(tmp_path / "ipython")}
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | own, cwd=ROOT)
     try:
-        lines = [served.stdout.readline() for _ in range(3)]
-        addresses = dict(re.findall(r"^(\w+): +(http://\S+)", "".join(lines), flags=re.MULTILINE))
+        lines = "".join(served.stdout.readline() for _ in range(3))
+        addresses = dict(re.findall(r"^(\w+): +(http://\S+)", lines, flags=re.MULTILINE))
         assert addresses.keys() == {"Decks", "JupyterLab"}
+        for address in addresses.values():
+            assert answers(address)
         page = chrome.new_page()
         page.goto(addresses["Decks"])
         page.get_by_role("link", name="HTML").nth(STEMS.index("02_rmsnorm_by_hand")).click()
         page.wait_for_selector("svg.bespoke-marp-active")
-        page.goto(page.url.partition("#")[0] + "#7")
-        with page.expect_popup() as popup:
-            page.locator("svg.bespoke-marp-active header a").click()
-        book = popup.value
-        heading = book.locator("h3", has_text="Why eps is inside the root")
-        heading.wait_for(timeout=60_000)
-        book.wait_for_timeout(3000)
-        top = heading.bounding_box()["y"]
-        assert 0 <= top < book.viewport_size["height"], top
+        lab = None
+        for slide, heading in ((7, "Why eps is inside the root"), (3, "The idea")):
+            page.evaluate(f"location.hash = '#{slide}'")
+            link = page.locator("svg.bespoke-marp-active header a", has_text=heading)
+            if lab is None:
+                with page.expect_popup() as popup:
+                    link.click()
+                lab = popup.value
+            else:
+                link.click()
+            lab.wait_for_function(
+                """(heading) => [...document.querySelectorAll('.jp-Notebook :is(h2, h3)')].some((title) => {
+                    const {top} = title.getBoundingClientRect();
+                    return title.textContent.startsWith(heading) && 0 < top && top < 300;
+                })""",
+                arg=heading,
+                timeout=60_000,
+            )
     finally:
         served.terminate()
-        served.wait(30)
+        assert served.wait(30) == 0
+
+
+def answers(address):
+    for _ in range(100):
+        try:
+            return urllib.request.urlopen(address, timeout=5).status == 200
+        except OSError:
+            time.sleep(0.2)
+    return False

@@ -77,7 +77,9 @@ def test_links_open_a_heading_that_the_notebook_has(deck):
     text = deck.path.read_text()
     links = re.findall(r"\]\((\.\./notebooks/[^)]+)\)", text)
     assert len(links) >= len(deck.slides) - 1
-    known = {f"../notebooks/{deck.path.stem}.ipynb#{fragment(heading)}" for heading in headings(deck.path.stem)}
+    known = {
+        f"../notebooks/{deck.path.stem}.ipynb#{fragment(heading)}" for heading in headings(deck.path.stem)
+    }
     assert set(links) <= known
     for part in re.split(r"^---$", text, flags=re.MULTILINE)[3:]:
         show = re.search(r"^Show: (.+)$", part, flags=re.MULTILINE)[1]
@@ -111,7 +113,9 @@ def test_code_runs_from_top_to_bottom_and_prints_what_the_slides_say(deck):
         examples = [example.evaluate() for example in document.examples()]
     assert len(examples) == len(blocks(deck, "python")) >= 3
     outputs = printed.getvalue() + "".join(
-        "".join(output.get("text", [])) for cell in cells(deck.path.stem) for output in cell.get("outputs", [])
+        "".join(output.get("text", []))
+        for cell in cells(deck.path.stem)
+        for output in cell.get("outputs", [])
     )
     known = {words(line) for line in outputs.splitlines()}
     for block in blocks(deck, "text"):
@@ -143,7 +147,8 @@ def test_code_is_at_most_72_columns_wide(deck):
 def test_a_deck_is_read_with_all_its_notes(tmp_path):
     path = tmp_path / "01_a.md"
     notes = "<!--\nMinutes: {}\nShow: Build\nSay: One.\nTwo.\nAsk: Why?\nWrong answer: So.\n-->\n"
-    path.write_text(f"---\nmarp: true\n---\n# 1 · A\n{notes.format('3 (2 in the notebook)')}\n---\n## B\n{notes.format(4)}")
+    first, second = (notes.format(minutes) for minutes in ("3 (2 in the notebook)", 4))
+    path.write_text(f"---\nmarp: true\n---\n# 1 · A\n{first}\n---\n## B\n{second}")
     deck = Deck.read(path)
     assert deck.title == "1 · A" and deck.minutes == (7, 2)
     assert deck.slides[0].text == "# 1 · A" and deck.slides[0].notes["Say"] == "One. Two."

@@ -71,7 +71,7 @@ def test_headings_are_those_of_every_lesson(stem):
 def test_first_cell_has_minutes_needs_and_links_that_lead_somewhere(stem):
     first = source(cells(stem, "markdown")[0])
     minutes = int(re.search(r"(\d+) minutes", first).group(1))
-    assert minutes <= 45 and "needs" in first
+    assert minutes <= 45 and "needs" in first and f"[slides](../slides/{stem}.md)" in first
     for cell in cells(stem, "markdown"):
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", source(cell)):
             assert link.startswith("https://") or (ROOT / "notebooks" / link).exists(), link

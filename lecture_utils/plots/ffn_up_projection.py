@@ -124,12 +124,80 @@ def same_sign() -> FeedForward:
     return network
 
 
+# The weights and the token of steps 1 and 2.
+_UP = torch.tensor([[1.0, 1.0], [1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])  # [D=4, H=2]
+_DOWN = torch.tensor([[1.0, 0.0, 0.0, 2.0], [0.0, 1.0, -1.0, 0.0]])  # [H=2, D=4]
+_TOKEN = torch.tensor([2.0, 1.0])
+
+
 def _cover(figure: Figure) -> None:
-    left, right = figure.subplots(1, 2)
-    detectors(left, torch.tensor([[1.0, 1.0], [1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]), torch.tensor([2.0, 1.0]))
-    left.set_title("Up: each row asks a question")
+    left, right = figure.subplots(1, 2, width_ratios=(1.45, 1))
+    detectors(left, _UP, _TOKEN)
+    left.set(title="Up: each row asks a question", xlim=(-2.1, 3.1), xticks=range(-2, 4), yticks=(-1, 0, 1))
     regions(right, same_sign(), "ReLU makes corners")
     right.set_ylabel("feature 2")
 
 
-IMAGES = {"03_ffn_up_projection": _cover}
+def _folded(figure: Figure) -> None:
+    """Tokens in a grid, and three on a line, sent through two layers: without ReLU and with it."""
+    ticks, along = torch.linspace(-2, 2, 9), torch.linspace(-2, 2, 161)
+    grid = [torch.stack((tick.expand(161), along), -1) for tick in ticks]
+    grid += [line.flip(-1) for line in grid]
+    place = torch.linspace(-1, 2, 121)
+    line = torch.stack((place, place - 1), -1)  # [121, 2], from b through c to a
+    marks = torch.tensor([[2.0, 1.0], [-1.0, -2.0], [0.0, -1.0]])  # a, b, c
+    panels = (
+        ("Tokens", style.INPUT, lambda x: x, {"a": (-8, 6), "b": (10, -2), "c": (-16, 4)}),
+        ("Two layers: straight", style.OUTPUT, lambda x: x @ _UP.T @ _DOWN.T,
+         {"a": (2, 8), "b": (3, 7), "c": (3, 7)}),
+        ("With ReLU: bent", style.OUTPUT, lambda x: (x @ _UP.T).relu() @ _DOWN.T,
+         {"a": (2, 8), "b = c": (-46, -4)}),
+    )  # fmt: skip
+    for axes, (title, color, send, words) in zip(figure.subplots(1, 3), panels, strict=True):
+        for each in grid:
+            axes.plot(*send(each).T.numpy(), color=color, linewidth=0.9, alpha=0.45)
+        axes.plot(*send(line).T.numpy(), color=color, linewidth=3.2)
+        places = send(marks)
+        axes.plot(*places.T.numpy(), "o", color=color, markeredgecolor="white", markersize=9, zorder=4)
+        for (word, shift), spot in zip(words.items(), places.tolist(), strict=False):  # c may be at b
+            axes.annotate(word, spot, shift, textcoords="offset points", color="#222222", fontsize=13,
+                          fontweight="bold", zorder=5)  # fmt: skip
+        limit, axis = (2.3, "feature") if title == "Tokens" else (9.2, "output")
+        axes.set(title=title, xlabel=f"{axis} 1", ylabel=f"{axis} 2")
+        axes.set(xlim=(-limit, limit), ylim=(-2.3, 2.5), yticks=range(-2, 3))
+        axes.set_xticks(range(-2, 3) if limit < 9 else (-8, -4, 0, 4, 8))
+        axes.grid(visible=False)
+
+
+def _three_units(figure: Figure) -> None:
+    """A wave by hand, H = 1 and D = 3: the three answers, what ReLU keeps, and the weighted sum of that."""
+    up_bias, down = torch.tensor([2.0, 1.0, -1.0]), torch.tensor([-1.0, 2.0, -2.0])
+    x = torch.linspace(-2, 2, 201)
+    answers = x[:, None] + up_bias  # [201, D=3]
+    first, second, third = figure.subplots(1, 3)
+    words = (("x + 2", "× −1"), ("x + 1", "× 2"), ("x − 1", "× −2"))
+    for k, (name, factor) in enumerate(words):
+        bias = up_bias[k].item()
+        first.plot(x, answers[:, k], color=style.UP)
+        style.label_line(first, 2.15, 2 + bias, name, "#333333", va="center")
+        second.plot(x, answers[:, k].relu(), color=style.UP)
+        style.label_line(second, 2.15, 2 + bias, factor, style.WEIGHT, va="center")
+    third.plot(x, (x * torch.pi / 2).sin(), color=style.REFERENCE, linestyle="--", linewidth=1.2)
+    third.plot(x, answers.relu() @ down, color=style.OUTPUT, linewidth=3.2)
+    bends = -up_bias
+    for axes, height in ((second, bends * 0), (third, (bends[:, None] + up_bias).relu() @ down)):
+        axes.plot(bends, height, "o", color=style.UP, markeredgecolor="white", markersize=9, zorder=4)
+    style.label_line(third, -1.85, 0.55, "dashed:\nsine", style.REFERENCE, va="bottom")
+    titles = ("Up: three lines", "ReLU: cut off at 0", "Down: weighted sum")
+    for axes, title in zip((first, second, third), titles, strict=True):
+        axes.set(title=title, xlabel="input x", xlim=(-2.2, 2.2), xticks=range(-2, 3))
+    for axes in (first, second):
+        axes.set(xlim=(-2.2, 3.9), ylim=(-3.3, 4.5), yticks=range(-3, 5))
+    third.set(ylim=(-1.3, 1.3), yticks=(-1, 0, 1))
+
+
+IMAGES = {
+    "03_ffn_up_projection": _cover,
+    "03_folded_plane": _folded,
+    "03_three_units": _three_units,
+}

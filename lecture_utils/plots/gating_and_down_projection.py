@@ -26,8 +26,10 @@ def gate_bars(
         axes.bar(places, values, width=0.24, color=color, label=name)
         for place, value in zip(places, values.tolist(), strict=True):
             text = style.number(value, ".1f").removesuffix(".0")
-            axes.annotate(text, (place, value), (0, 2 if value >= 0 else -2), textcoords="offset points",
-                          ha="center", va="bottom" if value >= 0 else "top", fontsize=10)  # fmt: skip
+            # Two negatives have a positive product: there is room on the right of the gate's number.
+            aside = 7 if name == "gate" and value < 0 and candidates[round(place)] < 0 else 0
+            axes.annotate(text, (place, value), (aside, 2 if value >= 0 else -2), textcoords="offset points",
+                          ha="center", va="bottom" if value >= 0 else "top", fontsize=11)  # fmt: skip
     axes.legend(loc="upper left", ncols=3, handlelength=1, columnspacing=1, borderpad=0)
     axes.set(title=title, ylabel="value", ylim=ylim)
     axes.set_xticks(range(len(candidates)), [f"candidate {n + 1}" for n in range(len(candidates))])
@@ -67,6 +69,25 @@ def family_errors(axes: Sequence[Axes], errors: dict[str, dict[str, Tensor]]) ->
     style.headline(axes[0].figure, "After 200 steps, which network is best depends on the task")
 
 
+def contours(axes: Axes, outputs: Tensor, title: str) -> None:
+    """Lines of equal output over two features from -2.5 to 2.5, and the outputs of [1, 1] and its double.
+
+    Args:
+        outputs: [251, 251], feature 1 changes slowest.
+    """
+    ticks, levels = torch.linspace(-2.5, 2.5, 251), (-4, -2, -1, 0, 1, 2, 4)
+    axes.contour(ticks, ticks, outputs.T, levels, colors=style.OUTPUT,
+                 linestyles=["--" if level < 0 else "-" for level in levels],
+                 linewidths=[1 if level == 0 else 1.8 for level in levels])  # fmt: skip
+    for value in (1, 2):
+        place = 125 + 50 * value
+        axes.plot(value, value, "o", color=style.INPUT)
+        axes.annotate(f"{outputs[place, place].item():.0f}", (value, value), (-6, -5), color=style.INPUT,
+                      textcoords="offset points", ha="right", va="top", fontweight="bold")  # fmt: skip
+    axes.set(title=title, xlabel="feature 1", aspect="equal", xticks=range(-2, 3), yticks=range(-2, 3))
+    axes.grid(visible=False)
+
+
 def _cover(figure: Figure) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(1.2, 1))
     gate_bars(
@@ -79,4 +100,38 @@ def _cover(figure: Figure) -> None:
     right.set_xlabel("gate projection")
 
 
-IMAGES = {"04_gating_and_down_projection": _cover}
+def _two_tokens(figure: Figure) -> None:
+    """Two tokens at the three units of the lesson."""
+    tokens = torch.tensor([[2.0, -1.0], [-1.0, 2.0]])
+    gates = F.silu(F.linear(tokens, torch.tensor([[1.0, 2.0], [0.0, 1.0], [1.0, 0.0]])))
+    candidates = F.linear(tokens, torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]))
+    titles = ("Token [2, −1]: gate 1 is 0", "Token [−1, 2]: gate 1 is 2.9")
+    for row, (axes, title) in enumerate(zip(figure.subplots(1, 2, sharey=True), titles, strict=True)):
+        gate_bars(axes, candidates[row], gates[row], title, ylim=(-4.5, 8))
+        axes.set_xticks(range(3), ["unit 1", "unit 2", "unit 3"])
+        if row:
+            axes.get_legend().remove()
+            axes.set_ylabel("")
+
+
+def _products(figure: Figure) -> None:
+    """Four ReLU units, and two SwiGLU units, which multiply the two features."""
+    ticks = torch.linspace(-2.5, 2.5, 251)
+    points = torch.cartesian_prod(ticks, ticks)
+    signs = torch.tensor([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    corners = F.relu(points @ signs.T) @ torch.tensor([0.5, 0.5, -0.5, -0.5])
+    first, second = points.T
+    product = F.silu(first) * second - F.silu(-first) * second
+    left, right = figure.subplots(1, 2, sharey=True)
+    contours(left, corners.reshape(251, 251), "4 ReLU units: corners")
+    contours(right, product.reshape(251, 251), "2 SwiGLU units: a product")
+    left.set_ylabel("feature 2")
+    for x, y, word in ((-1.75, -0.5, "above 0"), (1.75, -0.5, "below 0")):
+        left.text(x, y, word, color=style.OUTPUT, ha="center", va="center")
+
+
+IMAGES = {
+    "04_gating_and_down_projection": _cover,
+    "04_corner_or_product": _products,
+    "04_two_tokens": _two_tokens,
+}

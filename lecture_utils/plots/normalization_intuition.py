@@ -4,7 +4,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
+from matplotlib.patches import Polygon, Rectangle
 from matplotlib.text import Annotation, Text
 from torch import Tensor
 
@@ -89,7 +89,7 @@ def strengthen(arrow: Annotation, name: Text, color: str | None) -> None:
     """An axis that is averaged is bold and has the colour of the norm; any other is thin and grey."""
     tint = color or "#777777"
     arrow.arrow_patch.set(color=tint, linewidth=2.4 if color else 1.0)
-    name.set(color=tint, fontsize=11 if color else 10, fontweight="bold" if color else "normal")
+    name.set(color=tint, fontweight="bold" if color else "normal")
 
 
 def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str, below: str) -> None:
@@ -102,7 +102,7 @@ def cube(axes: Axes, shared: tuple[slice, slice, slice], color: str, title: str,
     for part, arrow in zip(shared, cube_axes(axes).values(), strict=True):
         strengthen(*arrow, color if part == slice(None) else None)
     axes.set_title(title, color=color, loc="center", pad=2)
-    axes.text(0.866, -8.45, below, ha="center", va="top", fontsize=10.5, linespacing=1.35)
+    axes.text(0.866, -8.45, below, ha="center", va="top", linespacing=1.35)
     axes.set(aspect="equal", xlim=(-3.9, 5.5), ylim=(-10.6, 1.2))
     axes.axis("off")
 
@@ -174,4 +174,62 @@ def gaps(axes: Axes, results: dict[str, tuple[int, float, float]]) -> None:
     axes.grid(axis="y", visible=False)
 
 
-IMAGES = {"01_normalization_intuition": cubes}
+def _two_tokens(figure: Figure) -> None:
+    """Two tokens of five features in three rows: as they are, less their mean, divided by their spread."""
+    axes = figure.subplots()
+    first = torch.tensor([2.0, 4.0, 5.0, 6.0, 8.0])  # [n=5]: mean 5, standard deviation 2
+    for x, name, filled in ((first, "token A", True), (first / 2 + 10, "token B", False)):
+        distance = x - x.mean()
+        rows = torch.stack((x, distance, distance / x.std(correction=0)))  # [3, n]
+        axes.plot(rows, range(3), color="#CCCCCC", linewidth=1.2, zorder=1)
+        for row, values in enumerate(rows):
+            color = style.OUTPUT if row == 2 else style.INPUT
+            dots = axes.scatter(values, [row] * len(x), s=45 if filled else 120, color=color, zorder=3)
+            if not filled:
+                dots.set(facecolor="white", linewidth=1.8, zorder=2)
+        above = f"{name}: mean {x.mean():g}, st. dev. {x.std(correction=0):g}"
+        style.label_line(axes, x.mean().item(), -0.24, above, style.INPUT, ha="center", va="bottom")
+    style.label_line(axes, 4, 1, "− mean: both around 0", style.INPUT, va="center")
+    style.label_line(axes, 2.4, 2, "÷ st. dev.: no difference is left", style.OUTPUT, va="center")
+    axes.set(xlim=(-3.6, 16.6), ylim=(2.35, -0.6), xlabel="value")
+    axes.set_xticks(range(-2, 17, 2), [style.number(x) for x in range(-2, 17, 2)])
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+
+
+def _reach(figure: Figure) -> None:
+    """How far each token [B=2, S=4] moves under each norm when the last of text 0 changes: the lesson."""
+    axes = figure.subplots()
+    before = torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1))  # [B, S, H]
+    after = before.clone()
+    after[0, -1, :4] += 10
+    for row, (axis, (name, color)) in enumerate(zip(((0, 1), (1,), (2,)), NORMS.items(), strict=True)):
+        old, new = (
+            (x - x.mean(axis, keepdim=True)) / (x.var(axis, correction=0, keepdim=True) + 1e-5).sqrt()
+            for x in (before, after)
+        )
+        axes.text(-0.25, row + 0.5, name, color=color, fontweight="bold", ha="right", va="center")
+        change = (new - old).abs().amax(-1).flatten()  # [B·S]
+        for place, value in enumerate(change.tolist()):
+            left = place + 0.4 * (place > 3)  # a gap between the texts
+            fill = _shade(color, 0.35) if value > 1e-6 else "#EEF1F4"
+            axes.add_patch(Rectangle((left, row), 1, 1, facecolor=fill, edgecolor="white", linewidth=2.5))
+            number = style.number(value, ".1f")
+            axes.text(left + 0.5, row + 0.5, number, ha="center", va="center", fontsize=12)
+        axes.add_patch(Rectangle((3, row), 1, 1, fill=False, edgecolor="black", linewidth=2, zorder=3))
+    for text in range(2):
+        middle = 2 + 4.4 * text
+        axes.text(middle, -0.14, f"text {text}", ha="center", va="bottom", color=style.MUTED)
+        axes.text(middle, 3.55, "token", ha="center", va="top", color=style.MUTED)
+        for token in range(4):
+            axes.text(token + 0.5 + 4.4 * text, 3.12, str(token), ha="center", va="top", color=style.MUTED)
+    axes.set_title("Largest change of a feature, when only the framed token changes", x=0, pad=4)
+    axes.set(xlim=(-2.9, 8.45), ylim=(3.85, -0.45))
+    axes.axis("off")
+
+
+IMAGES = {
+    "01_normalization_intuition": cubes,
+    "01_reach": _reach,
+    "01_two_tokens": _two_tokens,
+}

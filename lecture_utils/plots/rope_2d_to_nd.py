@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle, Wedge
 from torch import Tensor
 
-from lecture_utils.llama import inv_freq
+from lecture_utils.llama import apply_rope, cos_sin, inv_freq
 
 from . import style
 
@@ -174,4 +174,25 @@ def extrapolation(axes: Axes, scores: Tensor, target: Tensor, trained: int, stre
     axes.set(xlabel="distance, in tokens", xlim=(0, len(scores)), ylim=(low, high))
 
 
-IMAGES = {"06_rope_2d_to_nd": clocks}
+def turns_and_scores(figure: Figure) -> None:
+    """The query [2, 1] turned a quarter per position; its scores with the key [1, 1] turned likewise."""
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
+    query, key, step = torch.tensor([2.0, 1.0]), torch.tensor([1.0, 1.0]), math.pi / 2
+    turned_vectors(left, query, step)
+    left.set(title="Query at positions 0 to 3", xticks=range(-2, 3), yticks=range(-2, 3))
+    cos, sin = cos_sin(torch.arange(5), torch.tensor([step]))  # [S, d=2]
+    queries, keys = apply_rope(query.expand(1, 1, 5, 2), key.expand(1, 1, 5, 2), cos, sin)
+    score_map(right, queries[0, 0] @ keys[0, 0].T)
+
+
+def two_layouts(figure: Figure) -> None:
+    """`layouts` of a head with 8 features on a figure of its own."""
+    figure.set_figheight(2.2)
+    layouts(figure.subplots())
+
+
+IMAGES = {
+    "06_rope_2d_to_nd": clocks,
+    "06_turns_and_scores": turns_and_scores,
+    "06_two_layouts": two_layouts,
+}

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray
 from torch import Tensor
 
-from lecture_utils.llama import silu, silu_grad, swish
+from lecture_utils.llama import gelu, leaky_relu, relu, sigmoid, silu, silu_grad, swish, tanh
 
 from . import style
 
@@ -157,4 +157,63 @@ def _cover(figure: Figure) -> None:
     swish_family(right)
 
 
-IMAGES = {"05_silu_curves": _cover}
+def _six(figure: Figure) -> None:
+    """The six curves of the lesson with their slopes, and what is to be seen of each slope."""
+    curves = {
+        "sigmoid: at most ¼": sigmoid,
+        "tanh: at most 1": tanh,
+        "ReLU: 0 or 1": relu,
+        "leaky ReLU: 0.01 or 1": leaky_relu,
+        "GELU: up to 1.13": gelu,
+        "SiLU: up to 1.10": silu,
+    }
+    panels = figure.subplots(2, 3, sharex=True, sharey=True)
+    x = torch.linspace(-5, 5, 1001, dtype=torch.float64)
+    for axes, (title, f) in zip(panels.flat, curves.items(), strict=True):
+        points = x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(f(points).sum(), points)
+        if f in (relu, leaky_relu):  # a jump, not a steep line
+            slope[500] = math.nan
+        curve_and_slope(axes, title, x, f(x), slope)
+    name_axes(panels)
+
+
+def two_sides(curve: Axes, slope: Axes) -> None:
+    """silu(x) − silu(−x) = x: as far below 0 on the left as below y = x on the right; and the slopes."""
+    place, value = bottom()
+    x = torch.linspace(-5, 5, 1001, dtype=torch.float64)
+    zero_lines(curve, slope)
+    stroke = {"color": style.REFERENCE, "linewidth": 2.5, "solid_capstyle": "butt"}
+    curve.plot([0, 5], [0, 5], color=style.MUTED, linewidth=1.4, linestyle="--")
+    curve.plot(x, silu(x), color=style.OUTPUT)
+    gap = style.number(-value, ".3f")
+    for at, low, high in ((place, value, 0), (-place, -place + value, -place)):
+        curve.plot([at, at], [low, high], **stroke)
+    curve.text(place, value - 0.1, f"{gap} below 0", ha="center", va="top")
+    curve.text(-place + 0.3, -place + value - 0.25, f"{gap} below\nthe line", va="top")
+    style.label_line(curve, 2.0, 2.35, "the line y = x", style.MUTED, ha="right", va="bottom")
+    style.label_line(curve, -4.6, 0.15, "SiLU", style.OUTPUT, va="bottom")
+    curve.set(title="As far below on both sides", xlabel="x", ylabel="silu(x)")
+    curve.set(xlim=(-5, 5), ylim=(-1.2, 4), xticks=range(-4, 5, 2), yticks=range(-1, 5))
+
+    slopes = silu_grad(x)
+    top = x[slopes.argmax()].item()
+    slope.axhline(1, color=style.MUTED, linewidth=1.4, linestyle="--")
+    slope.plot(x, slopes, color=SLOPE, linewidth=1.6, linestyle=(0, (4, 1.5)))
+    ends = {"color": SLOPE, "markersize": 7, "clip_on": False}
+    for at, shift, side in ((-top, -0.07, "top"), (0.0, 0.0, "center"), (top, 0.06, "bottom")):
+        height = silu_grad(torch.tensor(at, dtype=torch.float64)).item()
+        slope.plot([at], [height], "o", **ends)
+        name = f"{style.number(height, '.2f')} at {style.number(at, '.1f')}" if at else "½ at 0"
+        where = {"ha": "left" if at == 0 else "center", "va": side}
+        style.label_line(slope, at + (0.35 if at == 0 else 0), height + shift, name, SLOPE, **where)
+    style.label_line(slope, -4.8, 1.03, "slope of the line", style.MUTED, va="bottom")
+    slope.set(title="Slopes at x and −x sum to 1", xlabel="x", ylabel="slope")
+    slope.set(xlim=(-5, 5), ylim=(-0.35, 1.35), xticks=range(-4, 5, 2), yticks=(0, 0.5, 1))
+
+
+def _two_sides(figure: Figure) -> None:
+    two_sides(*figure.subplots(1, 2))
+
+
+IMAGES = {"05_silu_curves": _cover, "05_six_curves": _six, "05_two_sides": _two_sides}
