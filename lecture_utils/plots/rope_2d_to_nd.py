@@ -191,8 +191,30 @@ def two_layouts(figure: Figure) -> None:
     layouts(figure.subplots())
 
 
+def past_the_trained_length(figure: Figure) -> None:
+    """A key fitted to exp(-distance / 16) below distance 128, read up to 512; and positions divided by 4."""
+    figure.set_figheight(2.2)
+    left, right = figure.subplots(1, 2, sharey=True)
+    distance, trained = torch.arange(512.0, dtype=torch.float64), 128
+    target = torch.exp(-distance / 16)
+
+    def queries(positions: Tensor) -> Tensor:
+        """[1, …, 1, 0, …, 0] turned to `positions` [S]: [S, d=32]."""
+        angles = positions[:, None] * inv_freq(32).double()
+        return torch.cat((angles.cos(), angles.sin()), dim=-1)
+
+    table = queries(distance[:trained])
+    penalty = 1e-4 * torch.eye(32, dtype=torch.float64)
+    key = torch.linalg.solve(table.T @ table + penalty, table.T @ target[:trained])
+    extrapolation(left, queries(distance) @ key, target, trained)
+    extrapolation(right, queries(distance / 4) @ key, target, trained, stretch=4)
+    left.set_title("Past distance 128 the score is lost")
+    right.set_title("Divided by 4: another target")
+
+
 IMAGES = {
     "06_rope_2d_to_nd": clocks,
+    "06_past_the_trained_length": past_the_trained_length,
     "06_turns_and_scores": turns_and_scores,
     "06_two_layouts": two_layouts,
 }
