@@ -181,9 +181,16 @@ addEventListener('click', async (event) => {
     const book = await tab.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
     await book.context.ready;
     await book.revealed;
-    for (let again = 0; again < 3; again++) {  // cells that are still being laid out move it away
-        if (link.hash) book.setFragment(decodeURIComponent(link.hash));
-        await pause(500);
+    const heading = decodeURIComponent(link.hash.slice(1));
+    if (!heading) return;
+    // Cells above that are still being laid out push it away: until it stays.
+    for (let tries = 0, seen = 0; tries < 40 && seen < 4; tries++) {
+        const titles = [...book.node.querySelectorAll('h1, h2, h3')];
+        const title = titles.find((title) => (title.id || title.dataset.jupyterId) === heading);
+        const top = title ? title.getBoundingClientRect().top : 0;
+        if (0 < top && top < tab.innerHeight / 2) seen++;
+        else { seen = 0; book.setFragment(`#${heading}`); }
+        await pause(300);
     }
 });
 """

@@ -60,7 +60,8 @@ FAULTS = """() => {
 }"""
 
 # What appears step by step is there, and the buttons at the bottom are not.
-ALL = "[data-bespoke-marp-fragment] { visibility: visible !important; } .bespoke-marp-osc { display: none; }"
+ALL = """[data-bespoke-marp-fragment] { visibility: visible !important; }
+.bespoke-marp-osc { display: none !important; }"""
 
 
 @pytest.fixture(scope="module")
