@@ -16,7 +16,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help env lab test lint slides present images notebooks parity bench check-zoo parity-matrix lock clean
+.PHONY: help env lab test lint slides present images notebooks parity bench bench-explorers bench-model check-zoo parity-matrix lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,8 +95,13 @@ notebooks: $(READY) ## execute every notebook in place, top to bottom in a fresh
 parity: $(READY) ## every part against Hugging Face, as a table (ARGS="--json FILE" writes it)
 	@$(RUN) -m lecture_utils.parity $(ARGS)
 
-bench: $(READY) ## how quickly explorers answer, in a kernel and in a browser, beside `interact` (ARGS=rope is short)
+bench: bench-explorers bench-model ## both of the next two; nothing else should run beside them
+
+bench-explorers: $(READY) ## how quickly explorers answer, in a kernel and in a browser, beside `interact` (ARGS=rope is short)
 	@OMP_NUM_THREADS=1 $(RUN) tests/bench_explorers.py $(ARGS)
+
+bench-model: $(READY) ## how fast the model is, beside Hugging Face's: prefill, decode, training step
+	@$(RUN) tests/bench_model.py
 
 check-zoo: $(READY) ## every checker on 200 random sizes: right forms accepted, mistakes caught and named (long; ARGS="rms_norm --seeds 5" is short)
 	@OMP_NUM_THREADS=1 $(RUN) tests/check_zoo.py $(ARGS)

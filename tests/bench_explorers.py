@@ -1,4 +1,4 @@
-"""How quickly explorers answer, beside the same figures through `interact`. `make bench` prints the table.
+"""How quickly explorers answer, beside the same figures through `interact`. `make bench-explorers` prints the table.
 
 In a kernel: the time of a move, and the memory that 1,000 moves take. In a browser: from a key to the
 picture that it brings, and, after the handle was dragged for three seconds, how long the picture still moves.
@@ -20,7 +20,7 @@ from explorers import EXPLORERS, ends, options
 RECORD = Path(__file__).parent / "records" / "explorers.md"
 RECORD_HEAD = """# How quickly explorers answer
 
-Printed and written by `make bench`: medians and 95th percentiles of one run,
+Printed and written by `make bench-explorers`: medians and 95th percentiles of one run,
 in milliseconds. What counts is the ratio to the same figure through ipywidgets' `interact`, which took
 turns with the explorer, five moves each. *Kernel*: from a new value to the messages sent. *Browser*: from a
 key to its picture in JupyterLab. *Drag*: pictures in a drag of three seconds; how long the picture still
@@ -183,7 +183,7 @@ def middle(times):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make bench-explorers", description=__doc__)
     parser.add_argument("explorers", nargs="*", help="lesson.Name, or a part of it (all)")
     asked = parser.parse_args().explorers
     chosen = [name for name in EXPLORERS if any(part in name for part in asked or [""])]

@@ -143,9 +143,9 @@ def test_every_deck_is_written_as_html_and_pdf_and_listed(built):
 def pages(pdf):
     """How many pages a PDF has; its objects may be packed."""
     unpacked = pdf
-    for packed in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, flags=re.DOTALL):
+    for packed in re.findall(rb"stream\r?\n(.*?)endstream", pdf, flags=re.DOTALL):
         with suppress(zlib.error):
-            unpacked += zlib.decompress(packed)
+            unpacked += zlib.decompressobj().decompress(packed)  # stops at the end, whatever follows
     return len(re.findall(rb"/Type\s*/Page\b", unpacked))
 
 

@@ -5,8 +5,14 @@ names the argument.
 """
 
 from .activations import gelu, leaky_relu, relu, sigmoid, silu, silu_grad, swish, tanh
+from .attention import Attention, attention, causal_mask, repeat_kv
+from .checkpoint import convert_meta
 from .config import LlamaConfig
+from .decoder import DecoderLayer
 from .feed_forward import FeedForward, SwiGLU, intermediate_size
+from .generate import generate, next_token_probabilities
+from .kv_cache import KVCache
+from .model import Llama
 from .normalization import LayerNorm, RMSNorm
 from .presets import PRESETS
 from .rope import (
@@ -31,8 +37,12 @@ from .rope_scaling import (
 
 __all__ = [
     "PRESETS",
+    "Attention",
+    "DecoderLayer",
     "FeedForward",
+    "KVCache",
     "LayerNorm",
+    "Llama",
     "LlamaConfig",
     "RMSNorm",
     "RotaryEmbedding",
@@ -40,9 +50,13 @@ __all__ = [
     "apply_rope",
     "apply_rope_complex",
     "apply_rope_interleaved",
+    "attention",
+    "causal_mask",
+    "convert_meta",
     "cos_sin",
     "dynamic_scaling",
     "gelu",
+    "generate",
     "half_to_interleaved",
     "interleaved_to_half",
     "intermediate_size",
@@ -50,7 +64,9 @@ __all__ = [
     "leaky_relu",
     "linear_scaling",
     "llama3_scaling",
+    "next_token_probabilities",
     "relu",
+    "repeat_kv",
     "rope_frequencies",
     "rotate_2d",
     "rotate_half",

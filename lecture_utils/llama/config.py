@@ -137,6 +137,11 @@ class LlamaConfig:
             raise ValueError(f"{file} must hold an object of config fields, not a {type(values).__name__}")
         return cls.from_dict(values)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The contents of a `config.json` that Hugging Face reads as this config."""
+        family = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu"}
+        return family | {field.name: getattr(self, field.name) for field in fields(self)}
+
     def parameter_counts(self) -> dict[str, int]:
         """Number of parameters by part: embedding, attention, feed_forward, norms, lm_head.
 

@@ -100,3 +100,36 @@ def head_rows(name: str, weight: Tensor, n_heads: int) -> None:
             f"{name} must have n_heads · d rows with d even; "
             f"its shape is {list(weight.shape)} for n_heads {n_heads}"
         )
+
+
+def heads(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raises unless q is [B, N, S, d], k and v [B, K, T, d], and N a multiple of K."""
+    for name, value in (("q", q), ("k", k), ("v", v)):
+        floating(name, value)
+    fits = q.dim() == k.dim() == 4 and k.shape == v.shape and len(q) == len(k)
+    if not fits or q.shape[-1] != k.shape[-1] or q.shape[1] % k.shape[1]:
+        raise ValueError(
+            f"q must be [B, N, S, d], k and v [B, K, T, d], N a multiple of K; "
+            f"their shapes are {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
+        )
+
+
+def token_ids(name: str, value: Tensor, vocab_size: int) -> None:
+    """Raises unless `value` is [B, S], not empty, of integers from 0 to `vocab_size` − 1."""
+    integers(name, value)
+    if value.dim() != 2 or not value.numel():
+        raise ValueError(f"{name} must be [B, S] and not empty; its shape is {list(value.shape)}")
+    least, most = value.aminmax()
+    if least < 0 or most >= vocab_size:
+        wrong = (least if least < 0 else most).item()
+        raise ValueError(f"{name} holds {wrong}, and the vocabulary has the ids 0 to {vocab_size - 1}")
+
+
+def sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
+    """Raises ValueError unless the three are in their range."""
+    if not isinstance(temperature, int | float) or not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be 0 or a finite number above it, not {temperature!r}")
+    if top_k is not None:
+        positive_int("top_k", top_k)
+    if top_p is not None and not (isinstance(top_p, int | float) and 0 < top_p <= 1):
+        raise ValueError(f"top_p must be above 0 and at most 1, not {top_p!r}")

@@ -53,6 +53,27 @@ def _rope(config: LlamaConfig) -> Callable[[Tensor, Tensor, Tensor], tuple[Tenso
     return lambda q, k, positions: llama.apply_rope(q, k, *rotary(positions, q.dtype))
 
 
+class _Attention(llama.Attention):
+    """Ours with the arguments of `reference.LlamaAttention`."""
+
+    def forward(self, hidden_states: Tensor, cos: Tensor, sin: Tensor, allowed: Tensor) -> Tensor:
+        return super().forward(hidden_states, cos, sin, allowed.bool())
+
+
+class _DecoderLayer(llama.DecoderLayer):
+    """Ours with the arguments of `reference.LlamaDecoderLayer`."""
+
+    def forward(self, hidden_states: Tensor, cos: Tensor, sin: Tensor, allowed: Tensor) -> Tensor:
+        return super().forward(hidden_states, cos, sin, allowed.bool())
+
+
+class _Logits(llama.Llama):
+    """Ours with the arguments of `reference.LlamaLogits`."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return super().forward(input_ids, attention_mask=attention_mask) * attention_mask[..., None]
+
+
 _ROPE = LlamaConfig(hidden_size=256, num_attention_heads=4, max_position_embeddings=64, rope_theta=500000.0)
 _OTHER = replace(_ROPE, head_dim=48, rope_theta=10000.0)  # head_dim is not hidden_size / heads
 _LLAMA3 = {
@@ -177,4 +198,56 @@ def proofs() -> list[Proof]:
         ):
             name_here = f"RoPE from positions, {name}{text}"
             rows.append(Proof("06", name_here, rope, theirs, inputs, {"kind": "exact"}))
+    return rows + _whole_parts(randn)
+
+
+# head_dim is not hidden_size / heads; grouped, multi-query and multi-head attention.
+_ATTENTION = LlamaConfig(
+    vocab_size=50,
+    hidden_size=48,
+    intermediate_size=80,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    head_dim=16,
+)
+ATTENTION_CONFIGS: dict[str, LlamaConfig] = {
+    "grouped": _ATTENTION,
+    "multi-query": replace(_ATTENTION, num_key_value_heads=1),
+    "multi-head, biases": replace(_ATTENTION, num_key_value_heads=6, attention_bias=True, mlp_bias=True),
+}
+
+
+def _whole_parts(randn: Callable[..., Tensor]) -> list[Proof]:
+    """Attention, decoder layer and model, eager and sdpa, with and without padding."""
+    rows = []
+    for name, config in ATTENTION_CONFIGS.items():
+        for implementation in ("eager", "sdpa"):
+            theirs = reference.llama_config(config, implementation)
+            label = f"{name}, {implementation}"
+            for text, padding in (("", 0), (", padded", 3)):
+                x = randn(2, 7, config.hidden_size)
+                real = torch.ones(2, 7, dtype=torch.long)
+                real[0, :padding] = 0
+                allowed = llama.causal_mask(7, 7, torch.bool) & real[:, None, None].bool()
+                allowed |= torch.eye(7, dtype=torch.bool)  # padding sees itself, so that no row is empty
+                cos, sin = llama.cos_sin(torch.arange(7) + 5, llama.inv_freq(config.head_dim))
+                inputs = (x, cos.expand(2, -1, -1), sin.expand(2, -1, -1), allowed.long())
+                options = {"kind": "matmul", "magnitudes": (1.0, 0.1)}
+                # At a token of zeros RMSNorm's slope is 1/√eps: with biases, gradients leave fp16.
+                finite = {"dtypes": DTYPES[:2]} if config.mlp_bias else {}
+                rows += [
+                    Proof("07", f"Attention, {label}{text}", _Attention(config, 0, implementation),
+                          reference.LlamaAttention(theirs, 0), inputs, options),
+                    Proof("09", f"DecoderLayer, {label}{text}", _DecoderLayer(config, 0, implementation),
+                          reference.LlamaDecoderLayer(theirs, 0), inputs, options | finite),
+                ]  # fmt: skip
+                ids = torch.randint(50, (2, 7), generator=torch.Generator().manual_seed(padding))
+                for tied in (False, True) if name == "grouped" else (False,):
+                    tied_config = replace(config, tie_word_embeddings=tied)
+                    hf = reference.LlamaLogits(reference.llama_config(tied_config, implementation))
+                    rows.append(
+                        Proof("11", f"Llama, {label}{text}{', tied' if tied else ''}",
+                              _Logits(tied_config, implementation), hf, (ids, real), options)
+                    )  # fmt: skip
     return rows

@@ -11,19 +11,26 @@ from transformers import LlamaConfig as HFLlamaConfig
 from transformers import LlamaForCausalLM
 from transformers import __version__ as version
 from transformers.activations import ACT2FN
+from transformers.models.llama.modeling_llama import LlamaAttention as HFLlamaAttention
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer as HFLlamaDecoderLayer
 from transformers.models.llama.modeling_llama import (
     LlamaMLP,
     LlamaRMSNorm,
     LlamaRotaryEmbedding,
     apply_rotary_pos_emb,
+    repeat_kv,
     rotate_half,
 )
 
+from ..llama.attention import additive
 from ..llama.config import LlamaConfig
 
 __all__ = [
     "ACT2FN",
+    "LlamaAttention",
+    "LlamaDecoderLayer",
     "LlamaForCausalLM",
+    "LlamaLogits",
     "LlamaMLP",
     "LlamaRMSNorm",
     "LlamaRope",
@@ -32,12 +39,13 @@ __all__ = [
     "inv_freq",
     "llama_config",
     "num_parameters",
+    "repeat_kv",
     "rotate_half",
     "version",
 ]
 
 
-def llama_config(config: LlamaConfig) -> HFLlamaConfig:
+def llama_config(config: LlamaConfig, attn_implementation: str = "eager") -> HFLlamaConfig:
     """The same config as an object of Hugging Face, whatever its version."""
     values = {name: getattr(config, name) for name in config.__dataclass_fields__}
     theta, scaling = values.pop("rope_theta"), values.pop("rope_scaling")
@@ -45,7 +53,44 @@ def llama_config(config: LlamaConfig) -> HFLlamaConfig:
         values["rope_parameters"] = {"rope_type": "default", "rope_theta": theta, **(scaling or {})}
     else:
         values |= {"rope_theta": theta, "rope_scaling": scaling}
-    return HFLlamaConfig(**values)
+    return HFLlamaConfig(**values, attn_implementation=attn_implementation)
+
+
+def _mask(allowed: Tensor, x: Tensor, config: HFLlamaConfig) -> Tensor:
+    """A mask as each implementation takes it: eager adds it, sdpa is told who may look."""
+    return additive(allowed.bool(), x.dtype) if config._attn_implementation == "eager" else allowed.bool()
+
+
+class LlamaAttention(HFLlamaAttention):
+    """Hugging Face's attention: hidden_states [B, S, H], cos and sin, allowed [B, 1, S, T] as 0 and 1."""
+
+    def forward(self, hidden_states: Tensor, cos: Tensor, sin: Tensor, allowed: Tensor) -> Tensor:
+        """The new hidden states, without the weights."""
+        mask = _mask(allowed, hidden_states, self.config)
+        return super().forward(hidden_states, position_embeddings=(cos, sin), attention_mask=mask)[0]
+
+
+class LlamaDecoderLayer(HFLlamaDecoderLayer):
+    """Hugging Face's decoder layer with the arguments of `LlamaAttention`."""
+
+    def __init__(self, config: HFLlamaConfig, layer_idx: int = 0) -> None:
+        super().__init__(config, layer_idx)
+        self.config = config
+
+    def forward(self, hidden_states: Tensor, cos: Tensor, sin: Tensor, allowed: Tensor) -> Tensor:
+        """The new hidden states."""
+        mask = _mask(allowed, hidden_states, self.config)
+        out = super().forward(hidden_states, attention_mask=mask, position_embeddings=(cos, sin))
+        return out[0] if isinstance(out, tuple) else out  # a tuple until 4.54
+
+
+class LlamaLogits(LlamaForCausalLM):
+    """Hugging Face's whole model: ids and attention mask, both [B, S], in, logits out."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Logits [B, S, V]; where the mask is 0 they are set to 0, since nobody reads them."""
+        logits = super().forward(input_ids, attention_mask=attention_mask, use_cache=False).logits
+        return logits * attention_mask[..., None]
 
 
 class LlamaRope(nn.Module):
