@@ -1,4 +1,4 @@
-"""How quickly explorers answer, beside the same figures through `interact`. `make bench-explorers` prints the table.
+"""How quickly explorers answer, beside the same figures through `interact`: `make bench-explorers`.
 
 In a kernel: the time of a move, and the memory that 1,000 moves take. In a browser: from a key to the
 picture that it brings, and, after the handle was dragged for three seconds, how long the picture still moves.

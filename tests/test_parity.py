@@ -30,7 +30,8 @@ def test_every_part_matches_its_reference(name):
     assert table_of(name).passed
 
 
-WITH_PRODUCTS = ("FeedForward", "SwiGLU", "up_proj", "far from 0")  # sums of many terms: 1e-5
+# Sums of many terms: 1e-5.
+WITH_PRODUCTS = ("FeedForward", "SwiGLU", "up_proj", "far from 0", "Attention", "DecoderLayer", "Llama")
 
 
 @pytest.mark.parametrize("name", PROOFS)

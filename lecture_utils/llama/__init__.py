@@ -1,4 +1,5 @@
-"""The parts of the model, one a file, in the order of the lessons. Imports nothing but torch.
+"""The parts of the model, one a file, in the order of the lessons. Imports nothing but torch (and
+safetensors and huggingface_hub at the moment when a checkpoint is read or written).
 
 Every function and constructor answers bad input with a TypeError or ValueError: one sentence that
 names the argument.

@@ -11,6 +11,7 @@ from transformers import LlamaConfig as HFLlamaConfig
 from transformers import LlamaForCausalLM
 from transformers import __version__ as version
 from transformers.activations import ACT2FN
+from transformers.integrations import sdpa_attention
 from transformers.models.llama.modeling_llama import LlamaAttention as HFLlamaAttention
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer as HFLlamaDecoderLayer
 from transformers.models.llama.modeling_llama import (
@@ -43,6 +44,10 @@ __all__ = [
     "rotate_half",
     "version",
 ]
+
+
+# Older versions give sdpa the heads of keys and values repeated; newer ones, without a mask, share them.
+SDPA_REPEATS_HEADS = not hasattr(sdpa_attention, "use_gqa_in_sdpa")
 
 
 def llama_config(config: LlamaConfig, attn_implementation: str = "eager") -> HFLlamaConfig:
