@@ -42,6 +42,20 @@ def test_rope_runs_where_its_positions_are(name):
     assert turned.device == META and turned.dtype == torch.bfloat16 and turned.shape == q.shape
 
 
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("cache", [None, llama.KVCache, llama.PagedKVCache])
+def test_a_model_runs_where_its_ids_are(implementation, cache):
+    config = llama.LlamaConfig(
+        vocab_size=9, hidden_size=8, intermediate_size=12, num_hidden_layers=2, num_attention_heads=2
+    )
+    with META:
+        model = llama.Llama(config, implementation)
+    kept = cache and cache(config, 2, 8, device=META)
+    for S in (4, 1, 2):
+        logits = model(torch.empty(2, S, dtype=torch.int64, device=META), cache=kept)
+        assert logits.device == META and logits.shape == (2, S, 9)
+
+
 def test_other_forms_of_rope_run_where_their_inputs_are():
     x = torch.empty(2, 3, 8, device=META)
     positions = torch.empty(3, dtype=torch.int64, device=META)

@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from lecture_utils import llama
-from lecture_utils.llama import KVCache, Llama, LlamaConfig
+from lecture_utils.llama import KVCache, Llama, LlamaConfig, PagedKVCache
 from lecture_utils.parity import assert_matches, reference
 
 SMALL = LlamaConfig(
@@ -188,7 +188,7 @@ def test_a_layer_that_adds_nothing_is_the_identity():
 # In pieces
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_any_split_of_a_text_gives_the_logits_of_the_whole(seed):
     chance = random.Random(seed)
     heads = chance.choice([1, 2, 3, 6])
@@ -203,7 +203,8 @@ def test_any_split_of_a_text_gives_the_logits_of_the_whole(seed):
     for row in mask:
         row[: chance.randint(0, S // 2) * chance.randint(0, 1)] = 0
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    cache, parts, start = KVCache(config, B, S), [], 0
+    caches = KVCache(config, B, S), PagedKVCache(config, B, B * S, chance.randint(1, 5), mask)
+    cache, parts, start = caches[seed % 2], [], 0
     with torch.no_grad():
         whole = model(ids, positions, mask)
         while start < S:
@@ -214,8 +215,9 @@ def test_any_split_of_a_text_gives_the_logits_of_the_whole(seed):
     assert cache.length == S and difference <= 1e-5 * whole.abs().max()
 
 
-def test_a_cleared_cache_remembers_nothing():
-    model, cache = hostile(Llama(SMALL)), KVCache(SMALL, 1, 10)
+@pytest.mark.parametrize("cache", [KVCache(SMALL, 1, 10), PagedKVCache(SMALL, 1, 5, 2)])
+def test_a_cleared_cache_remembers_nothing(cache):
+    model = hostile(Llama(SMALL))
     first, second = torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5, 6, 7]])
     with torch.no_grad():
         model(first, cache=cache)
@@ -229,6 +231,21 @@ def test_a_full_cache_and_another_batch_are_told():
         model(torch.ones(1, 4, dtype=torch.long), cache=cache)
     with pytest.raises(ValueError, match="holds 1 texts, and 2 came"):
         model(torch.ones(2, 1, dtype=torch.long), cache=cache)
+
+
+def test_a_paged_cache_takes_blocks_as_texts_grow_and_none_for_padding():
+    mask = torch.tensor([[0, 0, 0, 0, 1], [1, 1, 1, 1, 1]])
+    model, cache = hostile(Llama(SMALL)), PagedKVCache(SMALL, 2, 5, block_size=2, attention_mask=mask)
+    ids = torch.arange(10).reshape(2, 5)
+    with torch.no_grad():
+        model(ids, attention_mask=mask, cache=cache)
+        assert [len(blocks) for blocks in cache.blocks] == [1, 3] and len(cache.free) == 1
+        model(ids[:, :1], attention_mask=torch.cat((mask, mask[:, 4:]), 1), cache=cache)
+        assert [len(blocks) for blocks in cache.blocks] == [1, 3]  # both had room
+        with pytest.raises(ValueError, match="has 1 free blocks, and 2 more were needed"):
+            model(ids[:, :1], cache=cache)
+    cache.clear()
+    assert sorted(cache.free) == [1, 2, 3, 4, 5] and cache.length == 0
 
 
 # Writing
@@ -297,6 +314,9 @@ def test_chance_follows_the_generator_and_the_probabilities():
     torch.testing.assert_close(shares, probabilities, atol=0.05, rtol=0)
 
 
+ANGLES = llama.cos_sin(torch.arange(3), llama.inv_freq(8))
+
+
 def test_bad_input_is_told_in_one_sentence():
     model = Llama(SMALL)
     ids = torch.tensor([[1, 2, 3]])
@@ -310,6 +330,7 @@ def test_bad_input_is_told_in_one_sentence():
         (lambda: model.generate(ids, 1, attention_mask=torch.tensor([[1, 1, 0]])), "pad on the left"),
         (lambda: llama.causal_mask(3, 2), "a query is also a key"),
         (lambda: llama.Attention(SMALL, implementation="flash"), "'sdpa' or 'eager'"),
+        (lambda: llama.Attention(SMALL)(torch.ones(3, 32), *ANGLES), r"must be \[B, S, 32\]"),
         (lambda: llama.attention(*(torch.ones(1, n, 2, 4) for n in (3, 2, 2))), "N a multiple of K"),
     ):
         with pytest.raises(ValueError, match=words) as told:

@@ -12,7 +12,7 @@ from .config import LlamaConfig
 from .decoder import DecoderLayer
 from .feed_forward import FeedForward, SwiGLU, intermediate_size
 from .generate import generate, next_token_probabilities
-from .kv_cache import KVCache
+from .kv_cache import KVCache, PagedKVCache
 from .model import Llama
 from .normalization import LayerNorm, RMSNorm
 from .presets import PRESETS
@@ -45,6 +45,7 @@ __all__ = [
     "LayerNorm",
     "Llama",
     "LlamaConfig",
+    "PagedKVCache",
     "RMSNorm",
     "RotaryEmbedding",
     "SwiGLU",

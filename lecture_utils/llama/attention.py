@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from . import expect
 from .config import LlamaConfig
-from .kv_cache import KVCache
+from .kv_cache import KVCache, PagedKVCache
 from .rope import apply_rope
 
 
@@ -107,7 +107,7 @@ class Attention(nn.Module):
         cos: Tensor,
         sin: Tensor,
         mask: Tensor | None = None,
-        cache: KVCache | None = None,
+        cache: KVCache | PagedKVCache | None = None,
     ) -> Tensor:
         """`hidden_states` [B, S, H] in, the same shape out.
 
@@ -116,15 +116,16 @@ class Attention(nn.Module):
             mask: as in `attention`. None: every token sees itself and all before it.
             cache: keys and values of the tokens before these; these are added to it.
         """
-        expect.features("hidden_states", hidden_states, self.q_proj.in_features)
+        expect.tokens("hidden_states", hidden_states, self.q_proj.in_features)
+        B, S, _ = hidden_states.shape
         q, k, v = (
-            projection(hidden_states).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # [B, heads, S, d]
+            projection(hidden_states).view(B, S, -1, self.head_dim).transpose(1, 2)  # [B, heads, S, d]
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         q, k = apply_rope(q, k, cos, sin)
         if cache is not None:
             k, v = cache.update(self.layer, k, v)
-        S, T = q.shape[-2], k.shape[-2]
+        T = k.shape[-2]
         if self.implementation == "eager":
             mask = causal_mask(S, T, q.dtype, q.device) if mask is None else mask
             out = attention(q, k, v, mask)

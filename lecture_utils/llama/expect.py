@@ -51,6 +51,13 @@ def features(name: str, value: Tensor, size: int) -> None:
         )
 
 
+def tokens(name: str, value: Tensor, size: int) -> None:
+    """Raises unless `value` is a floating-point tensor [B, S, size]."""
+    features(name, value, size)
+    if value.dim() != 3:
+        raise ValueError(f"{name} must be [B, S, {size}]; its shape is {list(value.shape)}")
+
+
 def even_features(name: str, value: Tensor) -> None:
     """Raises unless `value` is a floating-point tensor whose last axis is even (RoPE turns pairs)."""
     floating(name, value)
@@ -119,6 +126,8 @@ def token_ids(name: str, value: Tensor, vocab_size: int) -> None:
     integers(name, value)
     if value.dim() != 2 or not value.numel():
         raise ValueError(f"{name} must be [B, S] and not empty; its shape is {list(value.shape)}")
+    if value.is_meta:  # shapes without numbers
+        return
     least, most = value.aminmax()
     if least < 0 or most >= vocab_size:
         wrong = (least if least < 0 else most).item()

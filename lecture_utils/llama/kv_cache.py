@@ -58,3 +58,97 @@ class KVCache:
     def clear(self) -> None:
         """Forget all tokens; the memory stays."""
         self.length = 0
+
+
+class PagedKVCache:
+    """The same in blocks: a text takes one when it has filled the last, so short texts take little.
+
+    Memory is a pool of blocks of `block_size` tokens. A table says, for each token of each text, which slot
+    of the pool it has: as an operating system does it with pages of memory. All layers share the table.
+
+    Args:
+        config: of the model that fills it.
+        batch_size: B, texts side by side.
+        num_blocks: blocks in the pool, for all texts together.
+        block_size: tokens in a block.
+        attention_mask: [B, S] of the first tokens, 0 for padding on the left, which takes no block.
+        dtype, device: of keys and values.
+
+    Source: Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention",
+    2023, section 4.
+    """
+
+    def __init__(
+        self,
+        config: LlamaConfig,
+        batch_size: int,
+        num_blocks: int,
+        block_size: int = 16,
+        attention_mask: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+        device=None,
+    ) -> None:
+        expect.instance("config", config, LlamaConfig)
+        for name, value in (
+            ("batch_size", batch_size),
+            ("num_blocks", num_blocks),
+            ("block_size", block_size),
+        ):
+            expect.positive_int(name, value)
+        self.block_size = block_size
+        self.padding = [0] * batch_size
+        if attention_mask is not None:
+            self.padding = (attention_mask == 0).sum(-1).tolist()
+        # Block 0 is for padding: it is written and, behind the mask, never looked at.
+        layers, heads, slots = (
+            config.num_hidden_layers,
+            config.num_key_value_heads,
+            (num_blocks + 1) * block_size,
+        )
+        self.keys = torch.zeros(layers, heads, slots, config.head_dim, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.free = list(range(num_blocks, 0, -1))
+        self.blocks: list[list[int]] = [[] for _ in range(batch_size)]
+        self.slots = torch.zeros(batch_size, 0, dtype=torch.long, device=device)
+        self.length = 0
+
+    def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Write the keys and values of new tokens, [B, K, S, d]; returns all so far, [B, K, T, d].
+
+        Raises:
+            ValueError: the pool has no block left, or another batch size.
+        """
+        if len(k) != len(self.blocks):
+            raise ValueError(f"the cache holds {len(self.blocks)} texts, and {len(k)} came")
+        end = self.length + k.shape[-2]
+        if self.slots.shape[1] < end:  # the first layer of this step
+            self._take(end)
+        new = self.slots[:, self.length : end]
+        for kept, each in ((self.keys, k), (self.values, v)):
+            kept[layer, :, new] = each.transpose(0, 1)  # [K, B, S, d]
+        return tuple(kept[layer, :, self.slots].transpose(0, 1) for kept in (self.keys, self.values))
+
+    def _take(self, end: int) -> None:
+        """Slots for the tokens up to `end`, and blocks where they are needed."""
+        tokens = [max(end - padding, 0) for padding in self.padding]
+        needed = [-(-count // self.block_size) for count in tokens]
+        missing = sum(needed) - sum(map(len, self.blocks))
+        if missing > len(self.free):
+            raise ValueError(f"the cache has {len(self.free)} free blocks, and {missing} more were needed")
+        rows = []
+        for blocks, count, padding in zip(self.blocks, needed, self.padding, strict=True):
+            blocks += [self.free.pop() for _ in range(count - len(blocks))]
+            places = [block * self.block_size + i for block in blocks for i in range(self.block_size)]
+            rows.append(([0] * padding + places)[:end])
+        self.slots = torch.tensor(rows, device=self.slots.device)
+
+    def advance(self, count: int) -> None:
+        """The new tokens are in all layers: from now on they are old."""
+        self.length += count
+
+    def clear(self) -> None:
+        """Forget all tokens: every block is free again."""
+        for blocks in self.blocks:
+            self.free += blocks
+            blocks.clear()
+        self.slots, self.length = self.slots[:, :0], 0

@@ -10,7 +10,7 @@ from .attention import causal_mask
 from .config import LlamaConfig
 from .decoder import DecoderLayer
 from .generate import generate
-from .kv_cache import KVCache
+from .kv_cache import KVCache, PagedKVCache
 from .normalization import RMSNorm
 from .rope import RotaryEmbedding
 
@@ -54,7 +54,7 @@ class Llama(nn.Module):
         input_ids: Tensor,
         positions: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        cache: KVCache | None = None,
+        cache: KVCache | PagedKVCache | None = None,
         logits_to_keep: int = 0,
     ) -> Tensor:
         """Scores of every token id as the next one, after each token.
