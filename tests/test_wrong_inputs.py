@@ -15,6 +15,10 @@ q = torch.randn(2, 4, 3, 8)
 k = torch.randn(2, 2, 3, 8)
 cos, sin = llama.cos_sin(ints, llama.inv_freq(8))
 frequencies = llama.inv_freq(8)
+MODEL = LlamaConfig(
+    vocab_size=9, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=4,
+    num_key_value_heads=2, head_dim=8,
+)  # fmt: skip
 
 
 def rope_config(**scaling):
@@ -135,6 +139,62 @@ CASES = {
         (lambda: LlamaConfig(rope_scaling="linear"), "rope_scaling", "must be a dict, not str"),
         (lambda: LlamaConfig(tie_word_embeddings="no"), "tie_word_embeddings", "must be a bool"),
         (lambda: LlamaConfig.from_dict([]), "values", "must be a dict"),
+    ],
+    "causal_mask": [
+        (lambda: llama.causal_mask(3, 2), "q_len", "a query is also a key"),
+        (lambda: llama.causal_mask(0, 2), "q_len", "positive integer"),
+        (lambda: llama.causal_mask(1, 2, torch.int64), "dtype", "floating-point"),
+    ],
+    "repeat_kv": [
+        (lambda: llama.repeat_kv(k, 0), "n_rep", "positive integer"),
+        (lambda: llama.repeat_kv([1.0], 2), "x", "must be a tensor, not list"),
+    ],
+    "attention": [
+        (lambda: llama.attention(q[:, :3], k, k), "q", "N a multiple of K"),
+        (lambda: llama.attention(q, k, k[..., :4]), "v", "[B, K, T, d]"),
+        (lambda: llama.attention(q.long(), k, k), "q", "floating-point"),
+    ],
+    "Attention": [
+        (lambda: llama.Attention(MODEL, implementation="flash"), "implementation", "'sdpa' or 'eager'"),
+        (lambda: llama.Attention({}), "config", "must be a LlamaConfig"),
+        (lambda: llama.Attention(MODEL)(x[0], cos, sin), "hidden_states", "must be [B, S, 8]"),
+        (lambda: llama.Attention(MODEL)(x[..., :7], cos, sin), "hidden_states", "8 features"),
+    ],
+    "DecoderLayer": [
+        (lambda: llama.DecoderLayer({}), "config", "must be a LlamaConfig"),
+        (lambda: llama.DecoderLayer(MODEL)(x[0], cos, sin), "hidden_states", "must be [B, S, 8]"),
+    ],
+    "KVCache": [
+        (lambda: llama.KVCache(MODEL, 0, 4), "batch_size", "positive integer"),
+        (lambda: llama.KVCache(MODEL, 1, 2).update(0, k[:1], k[:1]), "cache", "room for 2 tokens, and 3"),
+        (lambda: llama.KVCache(MODEL, 1, 4).update(0, k, k), "cache", "holds 1 texts, and 2 came"),
+    ],
+    "PagedKVCache": [
+        (lambda: llama.PagedKVCache(MODEL, 1, 0), "num_blocks", "positive integer"),
+        (lambda: llama.PagedKVCache(MODEL, 2, 1, 2).update(0, k, k), "cache", "4 more were needed"),
+        (lambda: llama.PagedKVCache(MODEL, 1, 4).update(0, k, k), "cache", "holds 1 texts, and 2 came"),
+    ],
+    "Llama": [
+        (lambda: llama.Llama({}), "config", "must be a LlamaConfig"),
+        (lambda: llama.Llama(MODEL)(torch.tensor([[9]])), "input_ids", "holds 9, and the vocabulary has"),
+        (lambda: llama.Llama(MODEL)(torch.tensor([[-1]])), "input_ids", "holds -1"),
+        (lambda: llama.Llama(MODEL)(ints), "input_ids", "must be [B, S]"),
+        (lambda: llama.Llama(MODEL)(x[0]), "input_ids", "must be a tensor of integers"),
+        (lambda: llama.Llama(MODEL)(ints[None], attention_mask=torch.ones(1, 2)), "attention_mask", "[B, 3]"),
+    ],
+    "generate": [
+        (lambda: llama.Llama(MODEL).generate(ints[None], 0), "max_new_tokens", "positive integer"),
+        (lambda: llama.Llama(MODEL).generate(ints[None], 1, temperature=-1), "temperature", "above it"),
+        (lambda: llama.Llama(MODEL).generate(ints[None], 1, attention_mask=torch.tensor([[1, 1, 0]])),
+         "attention_mask", "pad on the left"),
+    ],
+    "next_token_probabilities": [
+        (lambda: llama.next_token_probabilities(ints), "logits", "floating-point"),
+        (lambda: llama.next_token_probabilities(x, top_k=0), "top_k", "positive integer"),
+        (lambda: llama.next_token_probabilities(x, top_p=0), "top_p", "at most 1"),
+    ],
+    "convert_meta": [
+        (lambda: llama.convert_meta({"layers.0.attention.wz.weight": x}, MODEL), "wz", "no name of Meta's"),
     ],
     "Prediction": [
         (lambda: Prediction("?", ["yes"]), "options", "two"),

@@ -47,6 +47,7 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
 
     Query heads 0 … n_rep − 1 share the first of them, so a copy stands beside its original.
     """
+    expect.floating("x", x)
     expect.positive_int("n_rep", n_rep)
     return x if n_rep == 1 else x.repeat_interleave(n_rep, dim=1)
 
