@@ -19,7 +19,7 @@ endif
 .PHONY: help env lab test lint slides present images notebooks parity bench bench-explorers bench-model check-zoo parity-matrix lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  PYTHON=…, VENV=… and ARGS=… choose another Python, another place for the environment, more arguments."
 
 env: $(READY) ## make the environment, if it is not there or not up to date

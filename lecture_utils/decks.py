@@ -83,7 +83,7 @@ def decks() -> list[Deck]:
     return [Deck.read(path) for path in sorted(SLIDES.glob("[0-9]*.md"))]
 
 
-def browser() -> str | None:
+def chromium() -> str | None:
     """The path of a Chromium or Chrome, or None; the variable CHROMIUM names one in an unusual place."""
     return next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))), None)
 
@@ -106,7 +106,7 @@ def build(folder: Path = BUILT, live: bool = False) -> list[Path]:
     _install()
     folder.mkdir(parents=True, exist_ok=True)
     kinds = ["html"]
-    if not live and browser():
+    if not live and chromium():
         kinds.append("pdf")
     elif not live:
         print("No PDFs: that needs Chromium or Chrome (on Debian and Ubuntu: apt install chromium).")
@@ -142,7 +142,7 @@ def _marp(folder: Path, kind: str) -> None:
     # In `slides`, where its settings are; without input, since it would wait for a deck on it.
     command = [shutil.which("node"), MARP, "--no-stdin", "--input-dir", ".", "--output", folder.resolve()]
     if kind == "pdf":
-        command += ["--pdf", "--allow-local-files", "--browser-path", browser()]
+        command += ["--pdf", "--allow-local-files", "--browser-path", chromium()]
     run = subprocess.run(command, cwd=SLIDES, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if run.returncode:
         raise RuntimeError(f"Marp stopped: {run.stderr.strip()[-1000:]}")

@@ -16,13 +16,7 @@ from pathlib import Path
 
 from PIL import Image
 
-ROOT = Path(__file__).parents[1]
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-
-
-def chromium() -> str | None:
-    """The path of a Chromium, or None; the variable CHROMIUM names one in an unusual place."""
-    return next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *NAMES))), None)
+from lecture_utils.decks import ROOT, chromium
 
 
 @contextmanager

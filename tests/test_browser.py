@@ -5,7 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from browser import ROOT, Notebook, browser, chromium, jupyterlab
+from browser import Notebook, browser, jupyterlab
+
+from lecture_utils.decks import ROOT, chromium
 
 SCREENS = ROOT / "build" / "screens"
 LESSONS = [path.name for path in sorted(ROOT.glob("notebooks/*.ipynb"))]

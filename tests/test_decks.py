@@ -1,4 +1,4 @@
-"""The decks of `slides/`: as their author promises them, and as a browser shows them."""
+"""The decks of `slides/`: form, notes, links and pictures; their code runs, and prints what they say."""
 
 import json
 import re
@@ -9,6 +9,7 @@ import pytest
 
 from lecture_utils import decks
 from lecture_utils.decks import FIELDS, ROOT, Deck
+from lecture_utils.plots import style
 
 DECKS = {deck.path.stem: deck for deck in decks.decks()}
 LESSONS = [path.stem for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
@@ -93,6 +94,12 @@ def test_pictures_are_drawn_by_the_course_and_have_a_text(deck):
     for text, path in pictures:
         assert len(text) > 20 and re.fullmatch(r"\.\./images/\w+\.svg", path), path
         assert (deck.path.parent / path).exists(), path
+
+
+def test_the_theme_has_the_colours_of_the_plots():
+    theme = (decks.SLIDES / "course.css").read_text()
+    for name, color in {"input": style.INPUT, "output": style.OUTPUT}.items():
+        assert f"--{name}: {color.lower()};" in theme
 
 
 def test_every_picture_is_used():

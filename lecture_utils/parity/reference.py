@@ -23,7 +23,6 @@ from transformers.models.llama.modeling_llama import (
     rotate_half,
 )
 
-from ..llama.attention import additive
 from ..llama.config import LlamaConfig
 
 __all__ = [
@@ -63,7 +62,9 @@ def llama_config(config: LlamaConfig, attn_implementation: str = "eager") -> HFL
 
 def _mask(allowed: Tensor, x: Tensor, config: HFLlamaConfig) -> Tensor:
     """A mask as each implementation takes it: eager adds it, sdpa is told who may look."""
-    return additive(allowed.bool(), x.dtype) if config._attn_implementation == "eager" else allowed.bool()
+    if config._attn_implementation == "eager":
+        return (1 - allowed).to(x.dtype) * torch.finfo(x.dtype).min
+    return allowed.bool()
 
 
 class LlamaAttention(HFLlamaAttention):

@@ -4,7 +4,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon, Rectangle
+from matplotlib.patches import Polygon
 from matplotlib.text import Annotation, Text
 from torch import Tensor
 
@@ -198,34 +198,19 @@ def _two_tokens(figure: Figure) -> None:
 
 
 def _reach(figure: Figure) -> None:
-    """How far each token [B=2, S=4] moves under each norm when the last of text 0 changes: the lesson."""
-    axes = figure.subplots()
+    """`moved` for a text of which the last token changes, with the lesson's numbers."""
+    figure.set_figheight(2.4)
     before = torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1))  # [B, S, H]
     after = before.clone()
     after[0, -1, :4] += 10
-    for row, (axis, (name, color)) in enumerate(zip(((0, 1), (1,), (2,)), NORMS.items(), strict=True)):
+    changes = {}
+    for axis, name in zip(((0, 1), (1,), (2,)), NORMS, strict=True):
         old, new = (
             (x - x.mean(axis, keepdim=True)) / (x.var(axis, correction=0, keepdim=True) + 1e-5).sqrt()
             for x in (before, after)
         )
-        axes.text(-0.25, row + 0.5, name, color=color, fontweight="bold", ha="right", va="center")
-        change = (new - old).abs().amax(-1).flatten()  # [B·S]
-        for place, value in enumerate(change.tolist()):
-            left = place + 0.4 * (place > 3)  # a gap between the texts
-            fill = _shade(color, 0.35) if value > 1e-6 else "#EEF1F4"
-            axes.add_patch(Rectangle((left, row), 1, 1, facecolor=fill, edgecolor="white", linewidth=2.5))
-            number = style.number(value, ".1f")
-            axes.text(left + 0.5, row + 0.5, number, ha="center", va="center", fontsize=12)
-        axes.add_patch(Rectangle((3, row), 1, 1, fill=False, edgecolor="black", linewidth=2, zorder=3))
-    for text in range(2):
-        middle = 2 + 4.4 * text
-        axes.text(middle, -0.14, f"text {text}", ha="center", va="bottom", color=style.MUTED)
-        axes.text(middle, 3.55, "token", ha="center", va="top", color=style.MUTED)
-        for token in range(4):
-            axes.text(token + 0.5 + 4.4 * text, 3.12, str(token), ha="center", va="top", color=style.MUTED)
-    axes.set_title("Largest change of a feature, when only the framed token changes", x=0, pad=4)
-    axes.set(xlim=(-2.9, 8.45), ylim=(3.85, -0.45))
-    axes.axis("off")
+        changes[name] = (new - old).abs().amax(-1)  # [B, S]
+    moved(figure, changes)
 
 
 IMAGES = {
