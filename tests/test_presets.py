@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from lecture_utils.llama import PRESETS, LlamaConfig
+from lecture_utils.llama import PRESETS, KVCache, Llama, LlamaConfig, flops_per_token, kv_cache_bytes
 from lecture_utils.parity import reference
 
 TOTALS = {
@@ -124,3 +126,20 @@ def test_a_hub_id_without_a_network_gets_a_sentence(monkeypatch):
     monkeypatch.setattr("huggingface_hub.hf_hub_download", no_network)
     with pytest.raises(FileNotFoundError, match=r"is no folder here.*\(ConnectionError\)"):
         LlamaConfig.from_pretrained("nobody/no-such-model")
+
+
+@pytest.mark.parametrize("name", ["SmolLM2-135M", "Llama-2-7B", "Llama-3.2-3B"])
+def test_arithmetic_is_what_pytorch_counts(name):
+    with torch.device("meta"):
+        model, ids = Llama(PRESETS[name], "eager"), torch.zeros(1, 5, dtype=torch.long)
+        with FlopCounterMode(display=False) as counter:
+            model(ids)
+    # The eager form computes all 5 × 5 scores, also those behind the mask.
+    assert counter.get_total_flops() == 5 * sum(flops_per_token(PRESETS[name], 5).values())
+
+
+def test_bytes_of_a_cache_are_those_of_its_tensors():
+    config = PRESETS["SmolLM2-135M"]
+    cache = KVCache(config, 2, 7, torch.bfloat16)
+    expected = kv_cache_bytes(30, 3, 64, batch=2, seq_len=7, bytes_per_value=2)
+    assert cache.keys.nbytes + cache.values.nbytes == expected

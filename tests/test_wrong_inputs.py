@@ -154,11 +154,27 @@ CASES = {
         (lambda: llama.attention(q, k, k[..., :4]), "v", "[B, K, T, d]"),
         (lambda: llama.attention(q.long(), k, k), "q", "floating-point"),
     ],
+    "fused_attention": [
+        (lambda: llama.fused_attention(q[:, :3], k, k), "q", "N a multiple of K"),
+        (lambda: llama.fused_attention(q, k[..., :1, :], k[..., :1, :]), "q_len", "a query is also a key"),
+    ],
+    "padding_mask": [
+        (lambda: llama.padding_mask(torch.ones(3), 1), "attention_mask", "must be [B, T]"),
+        (lambda: llama.padding_mask(torch.zeros(1, 3), 0), "q_len", "positive integer"),
+    ],
     "Attention": [
-        (lambda: llama.Attention(MODEL, implementation="flash"), "implementation", "'sdpa' or 'eager'"),
+        (lambda: llama.Attention(MODEL, 0, "flash"), "attn_implementation", "'sdpa' or 'eager'"),
         (lambda: llama.Attention({}), "config", "must be a LlamaConfig"),
         (lambda: llama.Attention(MODEL)(x[0], cos, sin), "hidden_states", "must be [B, S, 8]"),
         (lambda: llama.Attention(MODEL)(x[..., :7], cos, sin), "hidden_states", "8 features"),
+    ],
+    "flops_per_token": [
+        (lambda: llama.flops_per_token({}, 1), "config", "must be a LlamaConfig"),
+        (lambda: llama.flops_per_token(MODEL, 0), "context", "positive integer"),
+    ],
+    "kv_cache_bytes": [
+        (lambda: llama.kv_cache_bytes(1, 0, 2, 1, 1, 2), "n_kv_heads", "positive integer"),
+        (lambda: llama.kv_cache_bytes(1, 1, 2, 1, 1, 0.5), "bytes_per_value", "positive integer"),
     ],
     "DecoderLayer": [
         (lambda: llama.DecoderLayer({}), "config", "must be a LlamaConfig"),
@@ -180,7 +196,7 @@ CASES = {
         (lambda: llama.Llama(MODEL)(torch.tensor([[-1]])), "input_ids", "holds -1"),
         (lambda: llama.Llama(MODEL)(ints), "input_ids", "must be [B, S]"),
         (lambda: llama.Llama(MODEL)(x[0]), "input_ids", "must be a tensor of integers"),
-        (lambda: llama.Llama(MODEL)(ints[None], attention_mask=torch.ones(1, 2)), "attention_mask", "[B, 3]"),
+        (lambda: llama.Llama(MODEL)(ints[None], attention_mask=torch.ones(1, 2)), "attention_mask", "[1, 3]"),
     ],
     "generate": [
         (lambda: llama.Llama(MODEL).generate(ints[None], 0), "max_new_tokens", "positive integer"),

@@ -6,9 +6,10 @@ names the argument.
 """
 
 from .activations import gelu, leaky_relu, relu, sigmoid, silu, silu_grad, swish, tanh
-from .attention import Attention, attention, causal_mask, repeat_kv
+from .attention import Attention, attention, causal_mask, fused_attention, padding_mask, repeat_kv
 from .checkpoint import convert_meta
 from .config import LlamaConfig
+from .count import flops_per_token, kv_cache_bytes
 from .decoder import DecoderLayer
 from .feed_forward import FeedForward, SwiGLU, intermediate_size
 from .generate import generate, next_token_probabilities
@@ -57,16 +58,20 @@ __all__ = [
     "convert_meta",
     "cos_sin",
     "dynamic_scaling",
+    "flops_per_token",
+    "fused_attention",
     "gelu",
     "generate",
     "half_to_interleaved",
     "interleaved_to_half",
     "intermediate_size",
     "inv_freq",
+    "kv_cache_bytes",
     "leaky_relu",
     "linear_scaling",
     "llama3_scaling",
     "next_token_probabilities",
+    "padding_mask",
     "relu",
     "repeat_kv",
     "rope_frequencies",

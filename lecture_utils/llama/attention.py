@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from . import expect
 from .config import LlamaConfig
-from .kv_cache import KVCache, PagedKVCache
+from .kv_cache import Cache
 from .rope import apply_rope
 
 
@@ -29,8 +29,7 @@ def causal_mask(q_len: int, kv_len: int, dtype: torch.dtype = torch.float32, dev
     """
     expect.positive_int("q_len", q_len)
     expect.positive_int("kv_len", kv_len)
-    if q_len > kv_len:
-        raise ValueError(f"q_len {q_len} is more than kv_len {kv_len}: a query is also a key")
+    expect.keys_for_all(q_len, kv_len)
     allowed = torch.ones(q_len, kv_len, dtype=torch.bool, device=device).tril(kv_len - q_len)
     return allowed if dtype == torch.bool else additive(allowed, dtype)
 
@@ -40,6 +39,23 @@ def additive(allowed: Tensor, dtype: torch.dtype) -> Tensor:
     expect.floating_dtype("dtype", dtype)
     lowest = torch.finfo(dtype).min
     return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill(~allowed, lowest)
+
+
+def padding_mask(attention_mask: Tensor, q_len: int) -> Tensor | None:
+    """Who may look at whom in texts of unequal length: nobody looks at padding.
+
+    Args:
+        attention_mask: [B, T], 0 for padding; the queries are the last `q_len` tokens.
+
+    Returns:
+        [B, 1, q_len, T], True where a query may look; None if nothing is padded.
+    """
+    expect.axes("attention_mask", attention_mask, "B", "T")
+    expect.positive_int("q_len", q_len)
+    real = attention_mask.bool()
+    if real.all():
+        return None
+    return causal_mask(q_len, real.shape[1], torch.bool, real.device) & real[:, None, None, :]
 
 
 def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
@@ -76,6 +92,25 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
     return weights @ v
 
 
+def fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """`attention` by PyTorch's fused kernel, which never writes the scores down; causal without a mask.
+
+    Args:
+        q, k, v: as in `attention`; the queries are the last S of T tokens.
+        mask: as in `attention`. None: every token sees itself and all before it.
+    """
+    expect.heads(q, k, v)
+    S, T = q.shape[-2], k.shape[-2]
+    expect.keys_for_all(S, T)
+    # One query sees all keys, and a square mask is the kernel's own: neither needs a tensor.
+    if mask is None and 1 < S < T:
+        mask = causal_mask(S, T, torch.bool, q.device)
+    if mask is not None:  # with one, the kernel would add up the heads' gradients in 16 bits
+        k, v = (repeat_kv(x, q.shape[1] // x.shape[1]) for x in (k, v))
+    causal, grouped = mask is None and S > 1, q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=grouped)
+
+
 class Attention(nn.Module):
     """Llama's self-attention: N query heads, K key/value heads, positions by RoPE.
 
@@ -85,17 +120,17 @@ class Attention(nn.Module):
         config: `hidden_size`, `num_attention_heads`, `num_key_value_heads`, `head_dim` and
             `attention_bias` are used.
         layer: number of the layer, its place in a cache.
-        implementation: "sdpa", PyTorch's fused kernel, or "eager", the function `attention`.
+        attn_implementation: "sdpa", PyTorch's fused kernel, or "eager", the function `attention`.
 
     Same job as `LlamaAttention`.
     """
 
-    def __init__(self, config: LlamaConfig, layer: int = 0, implementation: str = "sdpa") -> None:
+    def __init__(self, config: LlamaConfig, layer: int = 0, attn_implementation: str = "sdpa") -> None:
         super().__init__()
         expect.instance("config", config, LlamaConfig)
-        if implementation not in ("sdpa", "eager"):
-            raise ValueError(f"implementation must be 'sdpa' or 'eager', not {implementation!r}")
-        self.layer, self.implementation, self.head_dim = layer, implementation, config.head_dim
+        expect.one_of("attn_implementation", attn_implementation, ("sdpa", "eager"))
+        self.layer, self.attn_implementation = layer, attn_implementation
+        self.head_dim = config.head_dim
         H, d, bias = config.hidden_size, config.head_dim, config.attention_bias
         self.q_proj = nn.Linear(H, config.num_attention_heads * d, bias=bias)
         self.k_proj = nn.Linear(H, config.num_key_value_heads * d, bias=bias)
@@ -108,7 +143,7 @@ class Attention(nn.Module):
         cos: Tensor,
         sin: Tensor,
         mask: Tensor | None = None,
-        cache: KVCache | PagedKVCache | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """`hidden_states` [B, S, H] in, the same shape out.
 
@@ -118,25 +153,16 @@ class Attention(nn.Module):
             cache: keys and values of the tokens before these; these are added to it.
         """
         expect.tokens("hidden_states", hidden_states, self.q_proj.in_features)
-        B, S, _ = hidden_states.shape
         q, k, v = (
-            projection(hidden_states).view(B, S, -1, self.head_dim).transpose(1, 2)  # [B, heads, S, d]
+            projection(hidden_states).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
-        )
+        )  # [B, heads, S, d]
         q, k = apply_rope(q, k, cos, sin)
         if cache is not None:
             k, v = cache.update(self.layer, k, v)
-        T = k.shape[-2]
-        if self.implementation == "eager":
-            mask = causal_mask(S, T, q.dtype, q.device) if mask is None else mask
-            out = attention(q, k, v, mask)
+        if self.attn_implementation == "sdpa":
+            out = fused_attention(q, k, v, mask)
         else:
-            # One query sees all keys, and a square mask is the kernel's own: neither needs a tensor.
-            if mask is None and 1 < S < T:
-                mask = causal_mask(S, T, torch.bool, q.device)
-            causal = mask is None and 1 < S == T
-            if mask is not None:  # with one, the kernel would add up the heads' gradients in 16 bits
-                k, v = (repeat_kv(x, q.shape[1] // x.shape[1]) for x in (k, v))
-            grouped = q.shape[1] != k.shape[1]
-            out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=grouped)
+            causal = causal_mask(q.shape[-2], k.shape[-2], q.dtype, q.device)
+            out = attention(q, k, v, causal if mask is None else mask)
         return self.o_proj(out.transpose(1, 2).flatten(-2))  # [B, S, N · d] → [B, S, H]

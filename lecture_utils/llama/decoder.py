@@ -6,7 +6,7 @@ from . import expect
 from .attention import Attention
 from .config import LlamaConfig
 from .feed_forward import SwiGLU
-from .kv_cache import KVCache, PagedKVCache
+from .kv_cache import Cache
 from .normalization import RMSNorm
 
 
@@ -40,7 +40,7 @@ class DecoderLayer(nn.Module):
         cos: Tensor,
         sin: Tensor,
         mask: Tensor | None = None,
-        cache: KVCache | PagedKVCache | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """`hidden_states` [B, S, H] in, the same shape out; the rest as in `Attention`."""
         attended = self.self_attn(self.input_layernorm(hidden_states), cos, sin, mask, cache)

@@ -16,6 +16,12 @@ def positive_int(name: str, value: int, even: bool = False) -> None:
         raise ValueError(f"{name} must be {kind}, not {value!r}")
 
 
+def positive_ints(**values: int) -> None:
+    """`positive_int` for each of several arguments, by name."""
+    for name, value in values.items():
+        positive_int(name, value)
+
+
 def above_zero(name: str, value: float) -> None:
     """Raises ValueError unless `value` is a finite number above 0."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
@@ -26,6 +32,12 @@ def instance(name: str, value: object, kind: type) -> None:
     """Raises TypeError unless `value` is a `kind`."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+
+
+def one_of(name: str, value: str, names: tuple[str, ...]) -> None:
+    """Raises ValueError unless `value` is one of the names."""
+    if value not in names:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, names))}, not {value!r}")
 
 
 def floating(name: str, value: Tensor) -> None:
@@ -121,6 +133,19 @@ def heads(q: Tensor, k: Tensor, v: Tensor) -> None:
         )
 
 
+def keys_for_all(q_len: int, kv_len: int) -> None:
+    """Raises ValueError if there are fewer keys than queries."""
+    if q_len > kv_len:
+        raise ValueError(f"q_len {q_len} is more than kv_len {kv_len}: a query is also a key")
+
+
+def axes(name: str, value: Tensor, *letters: str) -> None:
+    """Raises unless `value` is a tensor with so many axes."""
+    instance(name, value, Tensor)
+    if value.dim() != len(letters):
+        raise ValueError(f"{name} must be [{', '.join(letters)}]; its shape is {list(value.shape)}")
+
+
 def token_ids(name: str, value: Tensor, vocab_size: int) -> None:
     """Raises unless `value` is [B, S], not empty, of integers from 0 to `vocab_size` − 1."""
     integers(name, value)
@@ -132,6 +157,16 @@ def token_ids(name: str, value: Tensor, vocab_size: int) -> None:
     if least < 0 or most >= vocab_size:
         wrong = (least if least < 0 else most).item()
         raise ValueError(f"{name} holds {wrong}, and the vocabulary has the ids 0 to {vocab_size - 1}")
+
+
+def padding(name: str, value: Tensor | None, input_ids: Tensor, cache) -> None:
+    """Raises ValueError unless `value` is None or [B, T], for the tokens in the cache and `input_ids`."""
+    T = input_ids.shape[1] + (cache.length if cache is not None else 0)
+    if value is not None and value.shape != (len(input_ids), T):
+        raise ValueError(
+            f"{name} must be [B, T] = [{len(input_ids)}, {T}], for the tokens in the cache and the new "
+            f"ones; its shape is {list(value.shape)}"
+        )
 
 
 def sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:

@@ -28,8 +28,7 @@ class KVCache:
         device=None,
     ) -> None:
         expect.instance("config", config, LlamaConfig)
-        expect.positive_int("batch_size", batch_size)
-        expect.positive_int("max_length", max_length)
+        expect.positive_ints(batch_size=batch_size, max_length=max_length)
         layers, heads = config.num_hidden_layers, config.num_key_value_heads
         shape = layers, batch_size, heads, max_length, config.head_dim
         self.keys = torch.zeros(shape, dtype=dtype, device=device)
@@ -89,12 +88,7 @@ class PagedKVCache:
         device=None,
     ) -> None:
         expect.instance("config", config, LlamaConfig)
-        for name, value in (
-            ("batch_size", batch_size),
-            ("num_blocks", num_blocks),
-            ("block_size", block_size),
-        ):
-            expect.positive_int(name, value)
+        expect.positive_ints(batch_size=batch_size, num_blocks=num_blocks, block_size=block_size)
         self.block_size = block_size
         self.padding = [0] * batch_size
         if attention_mask is not None:
@@ -130,17 +124,19 @@ class PagedKVCache:
 
     def _take(self, end: int) -> None:
         """Slots for the tokens up to `end`, and blocks where they are needed."""
-        tokens = [max(end - padding, 0) for padding in self.padding]
-        needed = [-(-count // self.block_size) for count in tokens]
+        needed = [-(-max(end - padding, 0) // self.block_size) for padding in self.padding]
         missing = sum(needed) - sum(map(len, self.blocks))
         if missing > len(self.free):
             raise ValueError(f"the cache has {len(self.free)} free blocks, and {missing} more were needed")
         rows = []
         for blocks, count, padding in zip(self.blocks, needed, self.padding, strict=True):
             blocks += [self.free.pop() for _ in range(count - len(blocks))]
-            places = [block * self.block_size + i for block in blocks for i in range(self.block_size)]
-            rows.append(([0] * padding + places)[:end])
-        self.slots = torch.tensor(rows, device=self.slots.device)
+            rows.append([self._slot(blocks, i - padding) for i in range(self.slots.shape[1], end)])
+        self.slots = torch.cat((self.slots, torch.tensor(rows, device=self.slots.device)), dim=1)
+
+    def _slot(self, blocks: list[int], i: int) -> int:
+        """Where the token `i` of a text is; padding, before its first token, is in block 0."""
+        return 0 if i < 0 else blocks[i // self.block_size] * self.block_size + i % self.block_size
 
     def advance(self, count: int) -> None:
         """The new tokens are in all layers: from now on they are old."""
@@ -152,3 +148,6 @@ class PagedKVCache:
             self.free += blocks
             blocks.clear()
         self.slots, self.length = self.slots[:, :0], 0
+
+
+Cache = KVCache | PagedKVCache

@@ -6,13 +6,21 @@ import torch
 from torch import Tensor, nn
 
 from . import checkpoint, expect
-from .attention import causal_mask
+from .attention import padding_mask
 from .config import LlamaConfig
 from .decoder import DecoderLayer
 from .generate import generate
-from .kv_cache import KVCache, PagedKVCache
+from .kv_cache import Cache
 from .normalization import RMSNorm
 from .rope import RotaryEmbedding
+
+
+def initialize(module: nn.Module) -> None:
+    """Small random weights, no bias: how a Llama starts before it is trained (standard deviation 0.02)."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
 
 
 class Llama(nn.Module):
@@ -41,11 +49,7 @@ class Llama(nn.Module):
         )
         self.rotary = RotaryEmbedding(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02)
-                if getattr(module, "bias", None) is not None:
-                    nn.init.zeros_(module.bias)
+        self.apply(initialize)
         if config.tie_word_embeddings:  # one tensor with two names, not a copy
             self.lm_head.weight = self.model.embed_tokens.weight
 
@@ -54,7 +58,7 @@ class Llama(nn.Module):
         input_ids: Tensor,
         positions: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        cache: KVCache | PagedKVCache | None = None,
+        cache: Cache | None = None,
         logits_to_keep: int = 0,
     ) -> Tensor:
         """Scores of every token id as the next one, after each token.
@@ -74,30 +78,18 @@ class Llama(nn.Module):
             ValueError: an id is not in the vocabulary, a mask of another length, no room in the cache.
         """
         expect.token_ids("input_ids", input_ids, self.config.vocab_size)
+        expect.padding("attention_mask", attention_mask, input_ids, cache)
         past, S = cache.length if cache is not None else 0, input_ids.shape[1]
         if positions is None:
             positions = torch.arange(past, past + S, device=input_ids.device)
         hidden_states = self.model.embed_tokens(input_ids)
         cos, sin = self.rotary(positions, hidden_states.dtype)
-        mask = None if attention_mask is None else self._mask(attention_mask, S, past + S)
+        mask = None if attention_mask is None else padding_mask(attention_mask, S)
         for layer in self.model.layers:
             hidden_states = layer(hidden_states, cos, sin, mask, cache)
         if cache is not None:
             cache.advance(S)
         return self.lm_head(self.model.norm(hidden_states[:, -logits_to_keep:]))
-
-    @staticmethod
-    def _mask(attention_mask: Tensor, S: int, T: int) -> Tensor | None:
-        """[B, 1, S, T], True where a token may look; None if nothing is padded."""
-        if attention_mask.dim() != 2 or attention_mask.shape[1] != T:
-            raise ValueError(
-                f"attention_mask must be [B, {T}], for the tokens in the cache and the new ones; "
-                f"its shape is {list(attention_mask.shape)}"
-            )
-        real = attention_mask.bool()
-        if real.all():
-            return None
-        return causal_mask(S, T, torch.bool, real.device) & real[:, None, None, :]
 
     def generate(self, input_ids: Tensor, max_new_tokens: int, **options) -> Tensor:
         """Continue texts; see `generate.generate`, which takes the same options."""
