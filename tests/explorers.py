@@ -28,6 +28,8 @@ def ends(control):
         return [False, True]
     if isinstance(control, ipywidgets.FloatLogSlider):
         return [control.base**control.min, control.base**control.max]
+    if isinstance(control, ipywidgets.Textarea):
+        return ["", control.placeholder]
     if hasattr(control, "options"):
         return [options(control)[0], options(control)[-1]]
     return [control.min, control.max]

@@ -77,6 +77,13 @@ def test_every_control_changes_the_picture_by_keyboard_and_by_drag(ran):
             assert ran.changes(explorer, first), "a box by keyboard"
             box.click()
             assert ran.becomes(explorer, first), "a box by click"
+        for field in explorer.locator("textarea").all():
+            before = ran.picture(explorer)
+            field.fill(field.get_attribute("placeholder"))
+            field.blur()
+            assert ran.changes(explorer, before), "a field that is pasted into"
+            ran.reset(explorer)
+            assert ran.becomes(explorer, first), "field: reset"
         for button in explorer.locator(".widget-toggle-buttons button").all():
             before, said = ran.picture(explorer), ran.caption(explorer)
             if "mod-active" not in button.get_attribute("class"):

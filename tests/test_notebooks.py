@@ -21,12 +21,17 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = {path.stem: json.loads(path.read_text()) for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
 HEADINGS = ["Predict", "The idea", "Build", "Explore", "Prove", "Measure", "Break it", "Recap"]
 PARTS = {
+    "00": [],  # a map: nothing of the model is built yet
     "01": ["LayerNorm"],
     "02": ["RMSNorm"],
     "03": ["FeedForward"],
     "04": ["SwiGLU", "intermediate_size"],
     "05": ["sigmoid", "tanh", "relu", "leaky_relu", "gelu", "swish", "silu", "silu_grad"],
     "06": ["inv_freq", "cos_sin", "rotate_half", "apply_rope", "interleaved_to_half", "RotaryEmbedding"],
+    "07": ["causal_mask", "repeat_kv", "attention", "Attention"],
+    "08": ["kv_cache_bytes", "KVCache"],
+    "09": ["DecoderLayer"],
+    "11": ["Llama", "next_token_probabilities"],
 }
 each_notebook = pytest.mark.parametrize("stem", NOTEBOOKS)
 
@@ -175,7 +180,8 @@ def test_stores_nothing_that_needs_a_running_kernel(stem):
 @each_notebook
 def test_cells_are_short_and_no_prose_is_left_for_another_day(stem):
     for cell in cells(stem, "code"):
-        assert len(source(cell).splitlines()) <= 30
+        a_class = source(cell).startswith(tuple(f"class {part}(" for part in PARTS[stem[:2]]))
+        assert len(source(cell).splitlines()) <= (40 if a_class else 30)  # a class is in one cell
     for cell in cells(stem, "markdown"):
         assert not re.search(
             r"\b(todo|to-do|coming soon|in a later (lesson|version))\b", source(cell), flags=re.IGNORECASE
@@ -211,6 +217,8 @@ def test_the_parts_in_the_notebook_are_the_code_of_the_package(stem):
     for node in definitions(stem):
         if node.name in llama.__all__:
             package = ast.parse(inspect.getsource(getattr(llama, node.name))).body[0]
+            if node.name == "Llama":  # without the methods that read, write and generate
+                package.body = [n for n in package.body if getattr(n, "name", "") in ("__init__", "forward")]
             assert plain(node) == plain(package), node.name
             found.add(node.name)
     assert found >= set(PARTS[stem[:2]])

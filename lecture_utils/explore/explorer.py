@@ -62,6 +62,13 @@ def choice(label: str, options: Iterable[str], start: str):
     return ipywidgets.ToggleButtons(options=list(options), value=start, **look)
 
 
+def pasted(label: str, example: str):
+    """A field for text, empty at first; the picture follows when it is left. `example` is seen in grey."""
+    look = _look(label, "")
+    look["layout"] |= {"grid_area": "auto / 1 / auto / -1", "height": "64px"}  # the whole row
+    return ipywidgets.Textarea(placeholder=example, continuous_update=False, **look)
+
+
 def listed(things: Iterable) -> str:
     """For captions: 1, 2 and 3."""
     *some, last = map(str, things)
@@ -97,7 +104,8 @@ class Explorer(ipywidgets.VBox):
     (ipywidgets has taken the names `keys`, `layout`, `children` and a few more for itself.)
 
     Args:
-        controls: by name, each made by `slider`, `log_slider`, `stops`, `toggle` or `choice`.
+        controls: by name, each made by `slider`, `log_slider`, `stops`, `toggle`, `choice` or
+            `pasted`.
     """
 
     size = (7.5, 3.6)

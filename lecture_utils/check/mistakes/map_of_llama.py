@@ -1,0 +1,1 @@
+"""Mistakes in the exercises of lesson 0."""

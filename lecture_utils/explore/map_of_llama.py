@@ -1,0 +1,1 @@
+"""Explorers of lesson 00."""

@@ -1,0 +1,1 @@
+"""Right answers of lesson 7 in many forms."""

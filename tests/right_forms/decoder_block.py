@@ -1,0 +1,1 @@
+"""Right answers of lesson 9 in many forms."""

@@ -1,0 +1,1 @@
+"""Right answers of lesson 8 in many forms."""

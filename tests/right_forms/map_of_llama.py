@@ -1,0 +1,1 @@
+"""Right answers of lesson 0 in many forms."""

@@ -1,0 +1,1 @@
+"""Right answers of lesson 11 in many forms."""
