@@ -63,6 +63,8 @@ def moves(explorer, count):
             value = not now[name]
         elif hasattr(control, "options"):
             value = chance.choice([value for value in options(control) if value != now[name]])
+        elif isinstance(now[name], str):
+            value = ends(control)[not now[name]]
         else:
             low, high = ends(control)
             value = type(now[name])(chance.uniform(low, high))
