@@ -153,8 +153,9 @@ class Attention(nn.Module):
             cache: keys and values of the tokens before these; these are added to it.
         """
         expect.tokens("hidden_states", hidden_states, self.q_proj.in_features)
+        B, S, _ = hidden_states.shape
         q, k, v = (
-            projection(hidden_states).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            projection(hidden_states).view(B, S, -1, self.head_dim).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )  # [B, heads, S, d]
         q, k = apply_rope(q, k, cos, sin)
@@ -163,6 +164,6 @@ class Attention(nn.Module):
         if self.attn_implementation == "sdpa":
             out = fused_attention(q, k, v, mask)
         else:
-            causal = causal_mask(q.shape[-2], k.shape[-2], q.dtype, q.device)
+            causal = causal_mask(S, k.shape[-2], q.dtype, q.device)
             out = attention(q, k, v, causal if mask is None else mask)
         return self.o_proj(out.transpose(1, 2).flatten(-2))  # [B, S, N · d] → [B, S, H]

@@ -57,7 +57,7 @@ def floating_dtype(name: str, value: torch.dtype) -> None:
 def features(name: str, value: Tensor, size: int) -> None:
     """Raises unless `value` is a floating-point tensor whose last axis has `size` features."""
     floating(name, value)
-    if value.dim() == 0 or value.shape[-1] != size:
+    if value.dim() == 0 or value.size(-1) != size:
         raise ValueError(
             f"the last axis of {name} must have {size} features; its shape is {list(value.shape)}"
         )
@@ -73,7 +73,7 @@ def tokens(name: str, value: Tensor, size: int) -> None:
 def even_features(name: str, value: Tensor) -> None:
     """Raises unless `value` is a floating-point tensor whose last axis is even (RoPE turns pairs)."""
     floating(name, value)
-    if value.dim() == 0 or value.shape[-1] == 0 or value.shape[-1] % 2:
+    if value.dim() == 0 or value.size(-1) == 0 or value.size(-1) % 2:
         raise ValueError(
             f"the last axis of {name} must be even and not empty; its shape is {list(value.shape)}"
         )
@@ -93,15 +93,16 @@ def integers(name: str, value: Tensor) -> None:
 
 
 def turns(name: str, x: Tensor, cos: Tensor, sin: Tensor) -> None:
-    """Raises ValueError unless cos and sin are angles for every token and feature of `x` [B, heads, S, d].
+    """Raises unless cos and sin are angles for every token and feature of `x` [B, heads, S, d].
 
     Without this check a wrong axis would broadcast, and a wrong dtype would turn the output into fp32.
     """
     even_features(name, x)
     for angle_name, angle in (("cos", cos), ("sin", sin)):
         floating(angle_name, angle)
-        fits = angle.shape[-2:] == x.shape[-2:] and angle.dim() in (2, 3)
-        if x.dim() != 4 or not fits or (angle.dim() == 3 and len(angle) not in (1, len(x))):
+        axes = angle.dim()
+        fits = (axes == 2 or (axes == 3 and angle.size(0) in (1, x.size(0)))) and x.dim() == 4
+        if not fits or angle.size(-1) != x.size(-1) or angle.size(-2) != x.size(-2):
             raise ValueError(
                 f"{name} must be [B, heads, S, d] and {angle_name} [S, d] or [B, S, d]; "
                 f"their shapes are {list(x.shape)} and {list(angle.shape)}"
@@ -125,8 +126,8 @@ def heads(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Raises unless q is [B, N, S, d], k and v [B, K, T, d], and N a multiple of K."""
     for name, value in (("q", q), ("k", k), ("v", v)):
         floating(name, value)
-    fits = q.dim() == k.dim() == 4 and k.shape == v.shape and len(q) == len(k)
-    if not fits or q.shape[-1] != k.shape[-1] or q.shape[1] % k.shape[1]:
+    fits = q.dim() == k.dim() == 4 and k.shape == v.shape and q.size(0) == k.size(0)
+    if not fits or q.size(-1) != k.size(-1) or q.size(1) % k.size(1):
         raise ValueError(
             f"q must be [B, N, S, d], k and v [B, K, T, d], N a multiple of K; "
             f"their shapes are {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
@@ -153,9 +154,9 @@ def token_ids(name: str, value: Tensor, vocab_size: int) -> None:
         raise ValueError(f"{name} must be [B, S] and not empty; its shape is {list(value.shape)}")
     if value.is_meta:  # shapes without numbers
         return
-    least, most = value.aminmax()
+    least, most = (number.item() for number in value.aminmax())
     if least < 0 or most >= vocab_size:
-        wrong = (least if least < 0 else most).item()
+        wrong = least if least < 0 else most
         raise ValueError(f"{name} holds {wrong}, and the vocabulary has the ids 0 to {vocab_size - 1}")
 
 

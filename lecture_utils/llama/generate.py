@@ -1,6 +1,7 @@
 """Writing: the model's scores become probabilities, one id is chosen, and the model goes on from it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -43,6 +44,17 @@ def next_token_probabilities(
         probabilities = probabilities.masked_fill(enough.scatter(-1, ids, enough), 0)
         probabilities = probabilities / probabilities.sum(-1, keepdim=True)
     return probabilities
+
+
+@contextmanager
+def _without_onednn(wanted: bool) -> Iterator[None]:
+    """PyTorch's own products on a CPU: for one row of bf16, oneDNN prepares longer than it computes."""
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = before and not wanted
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 @torch.inference_mode()
@@ -92,7 +104,8 @@ def generate(
     stops = torch.tensor(sorted(stop_ids), dtype=input_ids.dtype, device=input_ids.device)
     ids, new = input_ids, input_ids
     for _ in range(max_new_tokens):
-        logits = model(new, positions, attention_mask, cache, logits_to_keep=1)[:, -1]
+        with _without_onednn(new.numel() == 1):
+            logits = model(new, positions, attention_mask, cache, logits_to_keep=1)[:, -1]
         if temperature == 0:
             chosen = logits.argmax(-1)
         else:
