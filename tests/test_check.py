@@ -29,8 +29,14 @@ swiglu(x, gate_weight, up_weight, down_weight) intermediate_size(hidden_size, mu
 silu(x) silu_grad(x)
 rotate_2d(x, angle) inv_freq(head_dim, base) cos_sin(positions, inv_freq)
 rotate_half(x) apply_rope(q, k, cos, sin) interleaved_to_half(weight, n_heads)
+causal_mask(q_len, kv_len, dtype) repeat_kv(x, n_rep) attention(q, k, v, mask)
+kv_cache_bytes(n_layers, n_kv_heads, head_dim, batch, seq_len, bytes_per_value)
+decode(model, input_ids, n_new)
+decoder_layer(x, attention, mlp, norm_1, norm_2)
+next_token_probabilities(logits, temperature, top_k, top_p)
 """
-AT_LEAST = {"rms_norm": 12, "swiglu": 10, "intermediate_size": 8, "apply_rope": 14}
+AT_LEAST = {"rms_norm": 12, "swiglu": 10, "intermediate_size": 8, "apply_rope": 14, "causal_mask": 9}
+AT_LEAST |= {"attention": 14, "decode": 10, "decoder_layer": 10, "next_token_probabilities": 12}
 each_exercise = pytest.mark.parametrize("name", EXERCISES)
 
 
@@ -121,6 +127,14 @@ def rms_norm_by_autograd(x, weight, eps, grad_output):
     return torch.autograd.grad(right(x, weight, eps), (x, weight), grad_output)
 
 
+def layer_of(x, attention, mlp, norm_1, norm_2):
+    layer = llama.DecoderLayer(llama.LlamaConfig(4, 2, 2, 1, 1))
+    for name, part in (("input_layernorm", norm_1), ("post_attention_layernorm", norm_2),
+                       ("self_attn", attention), ("mlp", mlp)):  # fmt: skip
+        getattr(layer, name).forward = lambda hidden_states, *_, part=part: part(hidden_states)
+    return layer(x, None, None)
+
+
 FFN = ["up_proj.weight", "up_proj.bias", "down_proj.weight", "down_proj.bias"]
 GLU = ["gate_proj.weight", "up_proj.weight", "down_proj.weight"]
 # What is proved against Hugging Face or PyTorch elsewhere, for every signature of the contract.
@@ -136,6 +150,7 @@ PROVED = {
     "feed_forward": as_layer(lambda x, up, *_: llama.FeedForward(up.shape[1], up.shape[0]), FFN),
     "swiglu": as_layer(lambda x, gate, *_: llama.SwiGLU(gate.shape[1], gate.shape[0]), GLU),
 }
+PROVED |= {"decode": llama.generate, "decoder_layer": layer_of}
 for _name in re.findall(r"(\w+)\(", CONTRACT):
     PROVED.setdefault(_name, getattr(llama, _name, None))
 
