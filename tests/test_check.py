@@ -599,11 +599,11 @@ def test_routing_gives_weights_and_integers_and_a_module_is_handed_over_as_a_cop
     ).passed
     assert not it(lambda logits, k: (logits.topk(k)[0].softmax(-1), logits.argsort()[:, :k])).passed
 
-    def decoder_layer(x, mlp):
+    def add_mlp(x, mlp):
         return x + mlp(x)
 
     mlp = torch.nn.Linear(3, 3)
-    it = temporary(decoder_layer, [Case((torch.ones(2, 3), mlp), gradients=True)])
+    it = temporary(add_mlp, [Case((torch.ones(2, 3), mlp), gradients=True)])
 
     def careless(x, mlp):
         mlp.weight.data.zero_()

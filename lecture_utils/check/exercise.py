@@ -1,6 +1,7 @@
 """An exercise and its checker: right, not yet (and what went wrong, by name), or not attempted."""
 
 import ast
+import copy
 import functools
 import inspect
 import textwrap
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import properties as props
 from . import record
@@ -146,9 +147,7 @@ class Exercise:
         """A verdict on what is right on the CPU and not on the GPU, where there is one."""
         if not torch.cuda.is_available():
             return None
-        case = replace(
-            case, arguments=tuple(a.cuda() if isinstance(a, Tensor) else a for a in case.arguments)
-        )
+        case = replace(case, arguments=tuple(_on_the_gpu(a) for a in case.arguments))
         right = observe(self.solution_function, case, len(self._outputs))
         found = problem(
             call(function, case.arguments, gradients=case.differentiated), right, case, self._outputs
@@ -450,6 +449,13 @@ def exercise(**options) -> Callable[[Callable], Exercise]:
         return Exercise(solution, lesson=solution.__module__, **options)
 
     return make
+
+
+def _on_the_gpu(argument):
+    """A tensor or a module there; a module is moved in place, so a copy of it."""
+    if isinstance(argument, nn.Module):
+        return copy.deepcopy(argument).cuda()
+    return argument.cuda() if isinstance(argument, Tensor) else argument
 
 
 def _same_rounding(a: list[Seen], b: list[Seen]) -> bool:
