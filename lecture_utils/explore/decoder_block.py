@@ -131,7 +131,6 @@ class Stream(Explorer):
 
     def caption(self, order, writes, depth, path, sizes, written) -> str:
         layers = "1 layer" if depth == 1 else f"{depth} layers"
-        first, last = path[0][0], path[-1][2]
         if writes == NOTHING and order == "pre-norm":
             return (
                 f"Nothing is written: after {layers} the token is where it was, RMS {sizes[-1]:.2f}. "
@@ -142,18 +141,19 @@ class Stream(Explorer):
                 f"Nothing is written, and still the first norm moves the token from RMS {sizes[0]:.2f} to "
                 f"{sizes[-1]:.2f}: post-norm with nothing to say is not the identity ({layers})."
             )
-        loud = [w for w in written if w > 1e-3]
-        turn = torch.rad2deg(torch.acos(torch.cosine_similarity(first, last, dim=0).clamp(-1, 1))).item()
-        turned = "has hardly turned" if turn < 5 else f"has turned by {turn:.0f}°"
+        loud = [f"{w:.2f}" for w in sorted(written) if w > 1e-3]
+        span = loud[0] if loud[0] == loud[-1] else f"{loud[0]} to {loud[-1]}"
         if order == "pre-norm":
             return (
-                f"What is written has RMS {min(loud):.2f} to {max(loud):.2f}, however large the token is: a "
-                f"norm reads for it. In {layers} the token's RMS went from {sizes[0]:.2f} to "
-                f"{sizes[-1]:.2f}; it {turned}."
+                f"What is written (RMS {span}) does not grow with the token: each reader has a norm. "
+                f"In {layers} RMS {sizes[0]:.2f} became {sizes[-1]:.2f}, and all of what came in is still in "
+                "the sum."
             )
+        shrunk = [self.rms(after) / self.rms(total) for _, total, after in path]
         return (
-            f"After every sum a norm pulls the token back to RMS 1. It came with {sizes[0]:.2f}: how large "
-            f"it was is gone. In {layers} it {turned}."
+            "After every sum a norm pulls the token back to RMS 1: that it came with "
+            f"{sizes[0]:.2f} is gone. After {layers} what came in is one term, of RMS "
+            f"{sizes[0] * np.prod(shrunk):.2g}."
         )
 
 
@@ -171,7 +171,7 @@ class Depth(Explorer):
     def __init__(self) -> None:
         self.through = functools.lru_cache(maxsize=None)(self._through)
         super().__init__(
-            depth=stops("depth", self.depths, 24, unit="layers"),
+            depth=stops("depth", self.depths, 6, unit="layers"),
             weights=stops("size of the weights", (0.5, 1.0, 1.25), 1.0),
             parts=choice("a layer has", [BOTH, ATTENTION, NETWORK], BOTH),
         )
@@ -209,7 +209,7 @@ class Depth(Explorer):
         (pre, sizes), (post, _) = (found[order][depth] for order in plots.ORDERS)
         factor = (post[1] / post[-1]) ** (1 / (depth - 1))
         gentle = f"Pre-norm: {times(pre[1])} times the last; its stream has RMS {sizes[-1]:.1f}."
-        if 0.5 < post[1] < 2:
+        if max(post[1], 1 / post[1], pre[1]) < 2:
             return (
                 f"{depth} layers: in both orders the first layer's gradient is near the last one's "
                 f"(post-norm {post[1]:.2f} times it, pre-norm {pre[1]:.2f}). No trouble here."

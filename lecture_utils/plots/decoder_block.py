@@ -173,4 +173,49 @@ def _cover(figure: Figure) -> None:
     right.set_ylabel("gradient / the last layer's (log)")
 
 
-IMAGES = {"09_decoder_block": _cover}
+def two_orders(axes: tuple[Axes, Axes]) -> None:
+    """A token [1, 7] in both orders: attention writes [7, 1], mlp [1, -1]; post-norm pulls each sum back."""
+    norm = RMSNorm(2).requires_grad_(False)
+    token, wrote = torch.tensor([1.0, 7.0]), (torch.tensor([7.0, 1.0]), torch.tensor([1.0, -1.0]))
+    angle = np.linspace(0, 2 * np.pi, 200)
+    titles = ("Pre-norm: the token stays a term", "Post-norm: pulled back, twice")
+    for panel, order, title in zip(axes, ORDERS, titles, strict=True):
+        panel.set(aspect="equal", xlim=(-1.9, 11), ylim=(-1.9, 9.4), title=title)
+        panel.set(xlabel="feature 1", ylabel="feature 2", xticks=range(0, 11, 2), yticks=range(0, 9, 2))
+        panel.plot(2**0.5 * np.cos(angle), 2**0.5 * np.sin(angle), "--", color=style.REFERENCE, linewidth=1)
+        _arrow(panel, (0, 0), token, style.INPUT)
+        style.label_line(panel, 0.0, 5.4, "token", style.INPUT, ha="right", rotation=82, va="center")
+        x = token
+        for written, color in zip(wrote, (ATTENTION, NETWORK), strict=True):
+            total = x + written
+            _arrow(panel, x, total, color)
+            x = total
+            if order == "post-norm":
+                x = norm(total)
+                _arrow(panel, total, x, style.WEIGHT, linestyle=(0, (2, 1.4)), mutation_scale=10)
+        panel.plot(*x, "o", color=style.OUTPUT, markersize=9, zorder=5)
+        style.label_line(panel, 4.3, 8.0, "attention writes", ATTENTION, ha="center", va="bottom")
+    pre, post = axes
+    pre.text(1.6, -0.75, "RMS 1", color=style.REFERENCE, va="center")
+    style.label_line(pre, 8.2, 6.85, "mlp writes", NETWORK, ha="right", va="center")
+    style.label_line(pre, 9.2, 6.5, "[9, 7]", style.OUTPUT, va="top", ha="center")
+    style.label_line(post, 5.2, 4.2, "norm", style.WEIGHT, va="top")
+    style.label_line(post, 2.2, 0.9, "mlp writes", NETWORK, va="center")
+    style.label_line(post, 1.6, -0.75, "[1.41, 0]", style.OUTPUT, va="center")
+
+
+def _arrow(axes: Axes, start, end, color: str, **look) -> None:
+    look = {"arrowstyle": "-|>", "mutation_scale": 14, "shrinkA": 0, "shrinkB": 0, "linewidth": 2.4} | look
+    axes.add_patch(FancyArrowPatch(tuple(start), tuple(end), color=color, zorder=3, **look))
+
+
+def _layer(figure: Figure) -> None:
+    figure.set_size_inches(7.5, 2.4)
+    block(figure.subplots())
+
+
+def _two_orders(figure: Figure) -> None:
+    two_orders(tuple(figure.subplots(1, 2)))
+
+
+IMAGES = {"09_decoder_block": _cover, "09_layer": _layer, "09_two_orders": _two_orders}

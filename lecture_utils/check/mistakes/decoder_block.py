@@ -362,7 +362,7 @@ REPAIR_DECODER_LAYER.take(DECODER_LAYER)
     "pre-norm",
     "That is Llama's order, pre-norm: each norm stands before its sub-layer, and not on the sum.",
     "LN(x + F(x)): which operation is the last one, the sum or the norm?",
-    "Read the two formulas of the exercise from the inside out, and compare with your decoder_layer.",
+    "Read LN(x + F(x)) from the inside out, and compare with your decoder_layer.",
     "h = norm_1(x + attention(x)), and the same form once more.",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -398,7 +398,7 @@ def _(x, attention, mlp, norm_1, norm_2):
     "residual-after-norm",
     "Each half normalizes first, and both the sub-layer and the sum use the result.",
     "LN(x + F(x)): does F read x, or LN(x)?",
-    "In which order do norm, sub-layer and sum stand in the formula, and in your lines?",
+    "In which order do norm, sub-layer and sum stand in LN(x + F(x)), and in your lines?",
     "Sub-layer, then sum, then norm: norm_1(x + attention(x)).",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -411,7 +411,7 @@ def _(x, attention, mlp, norm_1, norm_2):
     "norms-twice",
     "Each norm is used twice: before its sub-layer and after the sum.",
     "How many norms does one half have in LN(x + F(x))?",
-    "What does attention read in the formula: x, or norm_1(x)?",
+    "What does F read in LN(x + F(x)): x, or a norm of x?",
     "norm_1(x + attention(x)): attention reads x as it is.",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -423,7 +423,7 @@ def _(x, attention, mlp, norm_1, norm_2):
     "norms-exchanged",
     "The two norms are exchanged.",
     "Each norm has weights of its own. Which of them stands on the first sum?",
-    "Follow norm_1 and norm_2 through your lines, and compare with the two formulas.",
+    "Follow norm_1 and norm_2 through your lines: which half does each of them close?",
     "norm_1 on the sum with attention, norm_2 on the sum with mlp.",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -458,7 +458,7 @@ def _(x, attention, mlp, norm_1, norm_2):
 @POST_NORM_LAYER.add(
     "first-norm-missing",
     "The first sum is not normalized: norm_1 is not used.",
-    "After how many of the two sums does a norm stand in the formulas?",
+    "LN(x + F(x)) comes twice. After how many of your two sums does a norm stand?",
     "Which of your five arguments does not occur in your function?",
     "h = norm_1(x + attention(x)).",
 )
@@ -470,7 +470,7 @@ def _(x, attention, mlp, norm_1, norm_2):
 @POST_NORM_LAYER.add(
     "second-norm-missing",
     "The second sum is not normalized: norm_2 is not used.",
-    "After how many of the two sums does a norm stand in the formulas?",
+    "LN(x + F(x)) comes twice. After how many of your two sums does a norm stand?",
     "Which of your five arguments does not occur in your function?",
     "The last line ends with norm_2 around its sum.",
 )
@@ -482,7 +482,7 @@ def _(x, attention, mlp, norm_1, norm_2):
 @POST_NORM_LAYER.add(
     "no-norms",
     "Neither norm is used.",
-    "After how many of the two sums does a norm stand in the formulas?",
+    "LN(x + F(x)) comes twice. After how many of your two sums does a norm stand?",
     "Which of your five arguments do not occur in your function?",
     "norm_1 goes around the first sum, norm_2 around the second.",
 )
@@ -495,7 +495,7 @@ def _(x, attention, mlp, norm_1, norm_2):
     "first-residual-missing",
     "The first sum is missing: norm_1 reads attention's output alone.",
     "What should be left of x if attention returns 0?",
-    "Count the `+` in your function, and those in the two formulas.",
+    "Count the `+` in your function. LN(x + F(x)) has one, and comes twice.",
     "norm_1(x + attention(x)).",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -507,7 +507,7 @@ def _(x, attention, mlp, norm_1, norm_2):
     "second-residual-missing",
     "The second sum is missing: norm_2 reads mlp's output alone.",
     "What should be left of h if mlp returns 0?",
-    "Count the `+` in your function, and those in the two formulas.",
+    "Count the `+` in your function. LN(x + F(x)) has one, and comes twice.",
     "norm_2 reads the sum of h and mlp(h).",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -519,7 +519,7 @@ def _(x, attention, mlp, norm_1, norm_2):
     "no-residual",
     "Nothing is ever added: each half normalizes what its sub-layer wrote.",
     "What should be left of x if both sub-layers return 0?",
-    "Count the `+` in your function, and those in the two formulas.",
+    "Count the `+` in your function. LN(x + F(x)) has one, and comes twice.",
     "norm_1(x + attention(x)), and the same form once more.",
 )
 def _(x, attention, mlp, norm_1, norm_2):
@@ -553,7 +553,7 @@ def _(x, attention, mlp, norm_1, norm_2):
 @POST_NORM_LAYER.add(
     "mlp-first",
     "The sub-layers are exchanged: mlp comes first, attention second.",
-    "Which sub-layer stands in the first of the two formulas?",
+    "Which sub-layer does the exercise name first?",
     "Follow x through your lines: which sub-layer does it meet first?",
     "First the sum with attention, then the sum with mlp.",
 )
@@ -565,7 +565,7 @@ def _(x, attention, mlp, norm_1, norm_2):
 @POST_NORM_LAYER.add(
     "norm-at-the-end-only",
     "Both norms stand at the end, one around the other.",
-    "What does mlp read in the formulas: a normalized sum, or a raw one?",
+    "In the second half mlp is F. What does it read: a normalized sum, or a raw one?",
     "Between attention and mlp stands a norm. Where is it in your lines?",
     "h = norm_1(x + attention(x)) before mlp reads anything.",
 )
@@ -577,7 +577,7 @@ def _(x, attention, mlp, norm_1, norm_2):
 @POST_NORM_LAYER.add(
     "mlp-reads-sum",
     "mlp reads the sum before norm_1.",
-    "What does mlp read in the formulas: a normalized sum, or a raw one?",
+    "In the second half mlp is F. What does it read: a normalized sum, or a raw one?",
     "Which value had h when mlp was called?",
     "Normalize first, h = norm_1(x + attention(x)); then both h and mlp(h) go into the second sum.",
 )
