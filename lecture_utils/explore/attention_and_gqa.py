@@ -77,12 +77,12 @@ class Heads(Explorer):
             )
         takes = [self.takes(row) for row in seen]
         looks = f"“{word}”: " + ", ".join(f"head {head} {what}" for head, what in enumerate(takes))
-        if divisor != "√d = 4":
-            why = (
-                "Undivided, the best key takes all."
-                if divisor == "1"
-                else "Divided by d, every question is faint."
-            )
+        if divisor == "1" and kept == 1:
+            why = "A quarter by the average, four times by no division: as with K = 4 and √d."
+        elif divisor == "1":
+            why = "Undivided, the best key takes all."
+        elif divisor != "√d = 4":
+            why = "Divided by d, every question is faint."
         elif kept == 1:
             why = "All read one average of four sets of keys: scores are a quarter as high."
         elif kept == 2:

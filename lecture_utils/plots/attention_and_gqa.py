@@ -204,6 +204,7 @@ def _two_masks(figure: Figure) -> None:
     allowed = causal_mask(3, 3, torch.bool)
     # Values of 2 features cannot name 3 keys, so the weights are computed in the open.
     scores = (q @ k.mT)[0, 0] / 2**0.5
+    figure.set_figheight(2.0)
     left, right = figure.subplots(1, 2)
     for axes, mask, title in (
         (left, torch.ones_like(allowed), "No mask: all see all"),
@@ -211,7 +212,8 @@ def _two_masks(figure: Figure) -> None:
     ):
         seen = scores.masked_fill(~mask, -torch.inf).softmax(-1)
         attention_map(axes, seen.masked_fill(~mask, torch.nan), ("not", "like", "films"))
-        axes.set(title=title, xlabel="looked at (weights in %)")
+        axes.tick_params(axis="x", rotation=0)
+        axes.set(title=title, xlabel="looked at (weights in %)", aspect="auto")
     left.set_ylabel("who looks")
 
 

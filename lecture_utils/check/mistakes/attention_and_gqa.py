@@ -862,6 +862,31 @@ def _(q, k, v, mask):
 
 
 @ATTENTION.add(
+    "mask-taken-for-boolean",
+    "The additive mask is read as a boolean one: where it is 0, keys that may be seen are hidden.",
+    "Which number stands in an additive mask where a query may look?",
+    "Print the mask, and beside it the condition that you fill by. Is it True where a query may look, or "
+    "where it may not?",
+    "Nothing is to be filled: scores + mask.",
+)
+def _(q, k, v, mask):
+    k, v = _grouped(q, k, v)
+    scores = _scores(q, k)
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)
+    return _weights(scores, q) @ v
+
+
+@ATTENTION.also("mask-taken-for-boolean")
+def _(q, k, v, mask):
+    k, v = _grouped(q, k, v)
+    scores = _scores(q, k)
+    if mask is not None:
+        scores = scores.masked_fill(~mask.bool(), -torch.inf)
+    return _weights(scores, q) @ v
+
+
+@ATTENTION.add(
     "dampening-ignored",
     "Only very low numbers of the mask are used: one that only dampens a score is passed over.",
     "What should a mask of −1.1 do to a score?",
@@ -1008,6 +1033,25 @@ def _(q, k, v, mask):
     "k and v through repeat_kv with N // K, before the scores.",
 )
 def _(q, k, v, mask):
+    return _weights(_hidden(_scores(q, k), mask), q) @ v
+
+
+@ATTENTION.add(
+    "another-number-of-copies",
+    "The key/value heads are copied, but not N/K times: there are not as many of them as query heads.",
+    "How many query heads are there, and how many heads have your keys after the copies?",
+    "Print q.shape[1] and k.shape[1] before the copies: which number of copies makes the second as large as "
+    "the first?",
+    "n_rep = q.shape[1] // k.shape[1].",
+)
+def _(q, k, v, mask):
+    k, v = (x.repeat_interleave(k.shape[1], dim=1) for x in (k, v))
+    return _weights(_hidden(_scores(q, k), mask), q) @ v
+
+
+@ATTENTION.also("another-number-of-copies")
+def _(q, k, v, mask):
+    k, v = (x.repeat_interleave(q.shape[1], dim=1) for x in (k, v))
     return _weights(_hidden(_scores(q, k), mask), q) @ v
 
 
@@ -1207,6 +1251,22 @@ def _():
 @GQA_SAVING.also("groups-of-eight")
 def _():
     return torch.tensor(1.0).double(), torch.tensor(25.0).double()
+
+
+@GQA_SAVING.add(
+    "between-two-heads",
+    "3.25 lies between two heads: a head has a whole number.",
+    "Which heads share a key/value head with query head 12?",
+    "Write down the key/value head of query heads 12, 13, 14, 15 and 16. Where does it change?",
+    "A division without remainder: 13 // 4.",
+)
+def _():
+    return torch.tensor(3.25).double(), torch.tensor(75.0).double()
+
+
+@GQA_SAVING.also("between-two-heads")
+def _():
+    return torch.tensor(3.25).double(), torch.tensor(25.0).double()
 
 
 @GQA_SAVING.add(
