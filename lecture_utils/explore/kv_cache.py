@@ -107,8 +107,8 @@ class CacheSize(Explorer):
     def __init__(self) -> None:
         self.contexts = 2 ** np.arange(9, 18)
         super().__init__(
-            model=stops("model", PRESETS, "Llama-2-7B"),
-            context=stops("context (tokens)", self.contexts.tolist(), 4096),
+            model=stops("model", PRESETS, "Llama-3.2-1B"),
+            context=stops("context (tokens)", self.contexts.tolist(), 2048),
             batch=stops("texts side by side", [2**n for n in range(9)], 1),
             dtype=choice("numbers in", self.bytes_of, "bf16"),
         )
@@ -247,7 +247,7 @@ class Pages(Explorer):
                 owner[start : start + full] = text + 1
         self.image.set_data(owner.reshape(-1, self.row))
         self.borders.set_data(*self.edges(size))
-        self.heading.set_text("Block table" if paged else "Its own piece")
+        self.heading.set_text("Block table" if paged else "One piece each")
         for line, blocks, length in zip(self.lines, tables, lengths, strict=True):
             line.set_text(f"{length} tokens\n{self.listed(blocks) if paged else f'{size} slots'}")
         return self.caption(sum(lengths), sum(map(len, tables)), size, paged)

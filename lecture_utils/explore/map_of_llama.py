@@ -7,6 +7,8 @@ import json
 import numpy as np
 import torch
 import torch.nn.functional as F
+from matplotlib.artist import Artist
+from matplotlib.transforms import Bbox
 from torch import Tensor
 
 from lecture_utils.llama import PRESETS, Llama, LlamaConfig, flops_per_token, kv_cache_bytes
@@ -55,6 +57,28 @@ def size_of(number: int) -> str:
         if number >= 0.9995 * size:
             return f"{number / size:#.3g}".rstrip(".") + f" {unit}"
     return f"{number / 2**10:#.3g}".rstrip(".") + " KiB"
+
+
+class Together(Artist):
+    """Artists that move only when `key` changes: drawn once for each key, and copied at the other moves."""
+
+    def __init__(self, artists: list[Artist]) -> None:
+        super().__init__()
+        self.artists, self.key, self._copied = artists, None, None
+
+    def set_animated(self, b: bool) -> None:
+        super().set_animated(b)
+        for artist in self.artists:
+            artist.set_animated(b)
+
+    def draw(self, renderer) -> None:
+        if self._copied is None or self._copied[0] != self.key:
+            for artist in self.artists:
+                artist.draw(renderer)
+            box = Bbox.union([artist.get_window_extent(renderer) for artist in self.artists])
+            self._copied = self.key, renderer.copy_from_bbox(box.padded(4))
+        else:
+            renderer.restore_region(self._copied[1])
 
 
 class Map(Explorer):
@@ -110,9 +134,10 @@ class Map(Explorer):
         )
         memory.set_yticks([0, 1], ["weights", "KV cache"])
         memory.grid(axis="y", visible=False)
-        bars = [bar for panel in self.bars for bar in panel.values()]
-        texts = [text for panel in self.texts for text in panel.values()]
-        return [self.name, *bars, *texts, *self.stems, *self.points, *self.bytes]
+        (held, per_token), (written, per_token_written) = self.bars, self.texts
+        self.of_the_model = Together([self.name, *held.values(), *written.values()])
+        moving = [*per_token.values(), *per_token_written.values(), *self.stems, *self.points, *self.bytes]
+        return [self.of_the_model, *moving]
 
     def update(self, preset, context, texts, pasted):
         name, config, wrong = preset, PRESETS[preset], ""
@@ -128,7 +153,7 @@ class Map(Explorer):
                 share = 100 * values[row] / total
                 bar.set_width(share)
                 percent = f"{share:.0f}%" if share >= 0.5 else "<1%"
-                number = f" {short(values[row])}" if values is counts else ""
+                number = f", {short(values[row])}" if values is counts else ""
                 text = percent + number if values[row] else "none: tied"  # only a head can have none
                 labels[row].set(x=share + 2, text=text)
         cache = kv_cache_bytes(
@@ -144,6 +169,7 @@ class Map(Explorer):
             label.set_x(x * 1.7)
             label.set_text(size_of(size))
         self.name.set_text(f"{name}: {config.num_parameters:,} parameters")
+        self.of_the_model.key = name, config
         return (wrong or self.whose(name)) + self.caption(
             config, flops, context, texts, weights, cache, wrong
         )
@@ -209,14 +235,24 @@ def writer() -> Llama:
         model = Llama(tiny())
         longest = max(len(line.split()) for line in LINES)
         texts = torch.cat([encode(line + " ." * (longest - len(line.split()))) for line in LINES])
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-        for _ in range(80):
+        parameters = list(model.parameters())
+        means = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+        for step in range(1, 81):
             logits = model(texts[:, :-1])
             loss = F.cross_entropy(logits.flatten(0, 1), texts[:, 1:].flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            gradients = torch.autograd.grad(loss, parameters)
+            for parameter, gradient, (mean, square) in zip(parameters, gradients, means, strict=True):
+                _adamw(parameter.data, gradient, mean, square, step)
     return model.eval()
+
+
+def _adamw(weight: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, step: int, lr=0.01) -> None:
+    """A step of torch.optim.AdamW, which takes a second to load before its first step."""
+    weight.mul_(1 - lr * 0.01)
+    mean.lerp_(gradient, 0.1)
+    square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    scale = (square / (1 - 0.999**step)).sqrt().add_(1e-8)
+    weight.addcdiv_(mean, scale, value=-lr / (1 - 0.9**step))
 
 
 def tiny() -> LlamaConfig:

@@ -74,6 +74,7 @@ class NextToken(Explorer):
         ):
             style.label_line(axes, x, 1.04, text, color, transform=axes.transAxes)
         self.limit_name = axes.text(self.best - 0.55, 1, "", color=style.MUTED, ha="right", va="top")
+        self.limit_name.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 1, "pad": 0.5})
         return [self.before, self.after, self.sum, self.limit, *self.names, self.headline, self.limit_name]
 
     def update(self, text, temperature, top_k, top_p):
@@ -122,8 +123,9 @@ class NextToken(Explorer):
                 f"Temperature 0: “{first}” for certain, although the model gave it {own[0]:.0%}. Nothing is "
                 "left for top k or top p to drop."
             )
-        left, few = int((kept > 0).sum()), int((short > 0).sum())
-        if left == every:
+        # Near temperature 0 most are 0 in fp32 already: top k and top p have not dropped those.
+        alive, few, left = (int((p > 0).sum()) for p in (warm, short, kept))
+        if left == alive:
             if temperature == 1:
                 return (
                     f"As the model says it: “{first}” {own[0]:.0%}, the next two {own[1:3].sum():.0%} "
@@ -137,7 +139,7 @@ class NextToken(Explorer):
                 f"was {lead:.3g} times as likely as “{second}” and is {many} times: to the power "
                 f"1/{temperature:g}."
             )
-        cuts = [f"top k keeps {few}"] if few < every else []
+        cuts = [f"top k keeps {few}"] if few < alive else []
         if left < few or not cuts:
             cuts.append(f"top p keeps {left}{' of these' if cuts else ''}")
         heat = "" if temperature == 1 else f"at temperature {temperature:g} "
@@ -147,9 +149,11 @@ class NextToken(Explorer):
         much = f"{had:.1%}" if had > 0.99 else f"{had:.0%}"
         if left == 1:
             return f"{words}: “{first}”, which had {much}, and now comes for certain."
+        old, new = f"{warm[0]:.0%}", f"{kept[0]:.0%}"
+        rise = f"stays at {new}" if old == new else f"rises from {old} to {new}"
         return (
-            f"{words}. Together they had {much}, now they have all: “{first}” rises from {warm[0]:.0%} to "
-            f"{kept[0]:.0%}. The other {every - left} can no longer come."
+            f"{words}. Together they had {much}, now they have all: “{first}” {rise}. The other "
+            f"{every - left} can no longer come."
         )
 
 

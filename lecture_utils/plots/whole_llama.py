@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
@@ -78,6 +79,22 @@ def temperatures(axes: Sequence[Axes], rows: dict[str, Sequence[float]], labels:
     axes[0].set_ylabel("probability")
 
 
+def cuts(axes: Sequence[Axes], panels: dict[str, tuple[Sequence[float], Sequence[float]]]) -> None:
+    """What a cut leaves of a few ids, a panel each: {title: (probabilities before it, after it)}."""
+    for panel, (title, (before, after)) in zip(axes, panels.items(), strict=True):
+        places = range(len(before))
+        panel.bar(places, before, color=style.WRONG, alpha=0.55, width=0.84)
+        panel.bar(places, after, color=style.OUTPUT, width=0.5)
+        for x, now in enumerate(after):
+            text, color = (f"{100 * now:.0f}", style.OUTPUT) if now > 0 else ("0", style.MUTED)
+            panel.text(x, max(now, before[x]) + 0.03, text, ha="center", color=color, fontsize=11)
+        panel.set(xlim=(-0.6, len(before) - 0.4), ylim=(0, 0.92), title=title, xlabel="id", yticks=[])
+        panel.set_xticks(places, [f"{x}" for x in places])
+        panel.tick_params(axis="x", length=0)
+        panel.grid(visible=False)
+    axes[0].set_ylabel("probability, %")
+
+
 def kept_along(axes: Axes, text: str, counts: Sequence[int]) -> None:
     """How many characters were kept where each character of `text` was to be chosen: `counts` [S]."""
     counts = np.asarray(counts)
@@ -128,4 +145,36 @@ def _cover(figure: Figure) -> None:
     right.set_ylabel("next character")
 
 
-IMAGES = {"11_whole_llama": _cover}
+def _cut_off(figure: Figure) -> None:
+    figure.set_size_inches(7.5, 1.85)
+    scores = torch.tensor([3.0, 2.0, 1.0, 0.0])
+    panels = {}
+    for title, temperature, k, p in (
+        ("no cut", 1.0, None, None),
+        ("top k 2", 1.0, 2, None),
+        ("top p 0.9", 1.0, None, 0.9),
+        ("same, temp. 2", 2.0, None, 0.9),
+    ):
+        before = next_token_probabilities(scores, temperature)
+        panels[title] = before.tolist(), next_token_probabilities(scores, temperature, k, p).tolist()
+    cuts(figure.subplots(1, 4, sharey=True), panels)
+
+
+def _kept_along(figure: Figure) -> None:
+    figure.set_size_inches(7.5, 2.55)
+    axes = figure.subplots()
+    sentence = "A list holds objects of any type, and a name is bound to it.\n"
+    with torch.inference_mode():
+        logits = Llama.from_pretrained(tiny.FOLDER).float()(tiny.encode(sentence))[0, :-1]
+    kept = (next_token_probabilities(logits, top_p=0.9) > 0).sum(-1)
+    kept_along(axes, sentence[1:], kept.tolist())
+    axes.set_title("")
+    for label in axes.get_xticklabels():
+        label.set_family("DejaVu Sans Mono")
+
+
+IMAGES = {
+    "11_whole_llama": _cover,
+    "11_cut_off": _cut_off,
+    "11_kept_along": _kept_along,
+}

@@ -209,6 +209,7 @@ def _decode_cases(draw: Draw) -> list[Case]:
         Case((counts, one, 2), "a prompt of one id"),
         Case((adds, torch.tensor([[1, 2], [3, 4], [5, 6]]), 2), "three texts"),
         Case((measures, torch.tensor([[1, 2, 3], [4, 5, 6]]), 2), "two texts"),
+        Case((adds, torch.tensor([[1], [2]]), 2), "two texts of one id"),
         Case((adds, draw.integers(1, 99, 1, S), n_new)),
         _llama_case(draw, 1, S, 5),
         _llama_case(draw, B, S, n_new),
@@ -399,14 +400,15 @@ def blocks_needed(lengths, block_size):
     return sum((length + block_size - 1) // block_size for length in lengths)
 
 
-def _always_at_0(model, input_ids, n_new):
+def _last_id_twice(model, input_ids, n_new):
     batch_size, length = input_ids.shape
     cache = KVCache(model.config, batch_size, length + n_new, device=input_ids.device)
-    pieces, positions = [input_ids], None
+    model(input_ids, cache=cache)  # the prompt
+    pieces, new = [input_ids], input_ids[:, -1:]
     for _ in range(n_new):
-        logits = model(pieces[-1], positions, cache=cache)
-        pieces.append(logits[:, -1].argmax(-1, keepdim=True))
-        positions = torch.zeros(1, dtype=torch.long, device=input_ids.device)
+        logits = model(new, cache=cache)
+        new = logits[:, -1].argmax(-1, keepdim=True)
+        pieces.append(new)
     return torch.cat(pieces, dim=1)
 
 
@@ -414,21 +416,22 @@ def _always_at_0(model, input_ids, n_new):
     cases=_decode_cases,
     mistakes=mistakes.REPAIR_DECODE,
     hints=(
-        "Where in the whole text does each new id stand, and where is it told to stand?",
-        "Write down the positions that go in, call by call, for a prompt of 3 ids. The prompt has 0, 1, 2: "
-        "what should come next?",
-        "The new id stands behind all that is in the cache: its position is cache.length. Left out, the "
-        "model counts on by itself.",
+        "Follow a prompt of 3 ids. Which ids are in the cache after the first step of the loop?",
+        "Print cache.length before the loop and after its first step: 3, 4. Which id stands at position 2, "
+        "and which at position 3?",
+        "The call with the prompt gives the logits that choose the first new id. Keep them, and let only new "
+        "ids go in after that.",
     ),
     properties=_decode_properties,
-    given=_always_at_0,
+    given=_last_id_twice,
 )
 def repair_decode(model, input_ids, n_new):
     batch_size, length = input_ids.shape
     cache = KVCache(model.config, batch_size, length + n_new, device=input_ids.device)
-    pieces, positions = [input_ids], None
+    logits = model(input_ids, cache=cache)  # the prompt
+    pieces = [input_ids]
     for _ in range(n_new):
-        logits = model(pieces[-1], positions, cache=cache)
-        pieces.append(logits[:, -1].argmax(-1, keepdim=True))
-        positions = torch.full((1,), cache.length, device=input_ids.device)
+        new = logits[:, -1].argmax(-1, keepdim=True)
+        pieces.append(new)
+        logits = model(new, cache=cache)
     return torch.cat(pieces, dim=1)

@@ -18,6 +18,7 @@ def _embed_cases(draw: Draw) -> list[Case]:
     return [
         Case((torch.tensor([[2]]), table), "one token"),
         Case((torch.tensor([[2, 0, 2]]), table), "a token twice", gradients=True),
+        Case((torch.tensor([[1, 0, 1]]), table), "the largest id does not occur"),
         Case((torch.tensor([[0, 1], [2, 2], [1, 0]]), table), "three texts"),
         Case((ids, draw.weight(V, H)), "[B, S]", gradients=True),
         Case((draw.integers(0, n - 1, n, n), draw.weight(n, n)), "all sizes equal", gradients=True),

@@ -415,6 +415,17 @@ def _(model, input_ids, n_new):
     return ids
 
 
+@DECODE.also("advanced-twice")
+def _(model, input_ids, n_new):  # by one, whatever went in
+    cache = _room(model, input_ids, 2 * (input_ids.shape[1] + n_new))
+    ids, new = input_ids, input_ids
+    for _ in range(n_new):
+        new = _best(model(new, cache=cache))
+        cache.advance(1)
+        ids = torch.cat((ids, new), dim=1)
+    return ids
+
+
 @DECODE.add(
     "no-cache",
     "The ids of a Llama would be right, but no cache helps: every step feeds the whole text again.",
@@ -496,6 +507,33 @@ DECODE.add(
     "The first new id is chosen by the logits of the prompt's own call: its last ones.",
     on="adds",
 )(_fed_before(lambda ids: ids, lambda ids: ids[:, -1:]))
+
+
+@DECODE.add(
+    "fails-for-one-id",
+    "It leaves the prompt's last id for the loop: of a prompt of one id, nothing is left for the first call.",
+    "What goes into your first call when the prompt is one id?",
+    "input_ids[:, :-1] of one id has the shape [B, 0]. Which scores does a call with the whole prompt give?",
+    "Feed the prompt whole, and choose the first new id by the last logits of that call.",
+)
+def _(model, input_ids, n_new):
+    return _fed_before(lambda ids: ids[:, :-1], lambda ids: ids[:, -1:])(model, input_ids, n_new)
+
+
+@DECODE.add(
+    "no-room-for-the-prompt",
+    "The cache has room for the new ids, and none for the prompt.",
+    "Which ids have to be in the cache when the last one is chosen?",
+    "The message names two numbers. Where do you say for how many tokens there is room?",
+    "Room for S + n_new tokens: the prompt and what follows it.",
+)
+def _(model, input_ids, n_new):
+    cache = _room(model, input_ids, n_new)
+    ids, new = input_ids, input_ids
+    for _ in range(n_new):
+        new = _best(model(new, cache=cache))
+        ids = torch.cat((ids, new), dim=1)
+    return ids
 
 
 @DECODE.add(

@@ -175,6 +175,41 @@ def _(input_ids, weight):
 
 
 @EMBED.add(
+    "one-hot-too-short",
+    "The one-hot rows are only as long as the largest id of this text needs, not as the table has rows.",
+    "How long must a one-hot row be, so that it can meet the table in a product?",
+    "F.one_hot counts up to the largest id that it sees. Which words are in the table, and not in the text?",
+    "Say how many classes there are: F.one_hot(input_ids, weight.shape[0]); or take rows, without one-hot.",
+    on="the largest id does not occur",
+)
+def _(input_ids, weight):
+    return F.one_hot(input_ids).to(weight.dtype) @ weight
+
+
+@EMBED.add(
+    "one-hot-in-fp32",
+    "The one-hot rows are in fp32, whatever the dtype of the table: the product runs for fp32 tables only.",
+    "Which dtypes have the two sides of your product here?",
+    "`.float()` means fp32. Which dtype should a row have that meets this table?",
+    "one_hot.to(weight.dtype) @ weight; or take rows, without one-hot.",
+)
+def _(input_ids, weight):
+    return F.one_hot(input_ids, weight.shape[0]).float() @ weight
+
+
+@EMBED.add(
+    "table-copied",
+    "The values are right, but no gradient comes back to `weight`: training would stop here.",
+    "Which tensor do your rows come from: `weight` itself, or something that was made from it?",
+    "A new nn.Embedding has a parameter of its own, and `from_pretrained` freezes it; `.detach()`, `.data` "
+    "and `.tolist()` leave the gradient behind as well.",
+    "Take the rows from weight itself, by index or with F.embedding.",
+)
+def _(input_ids, weight):
+    return weight.detach()[input_ids]
+
+
+@EMBED.add(
     "id-0-never-learns",
     "The values are right, but the row of the id 0 gets no gradient: it is taken for padding.",
     "What does `padding_idx` do to the row that it names?",
@@ -306,6 +341,23 @@ def _(V, H, D, L, N, K, d, tied):
 )
 def _(V, H, D, L, N, K, d, tied):
     return count(V, H, D, L, N, K, H // N, tied)
+
+
+@PARAMETER_COUNT.also("head-dim-ignored")
+def _(V, H, D, L, N, K, d, tied):
+    return count(V, H, D, L, N, 0, H // N, tied, extra=2 * L * H * (H * K // N))
+
+
+@PARAMETER_COUNT.add(
+    "q-and-o-square",
+    "q_proj and o_proj are counted as H by H: right only where all heads together are H wide.",
+    "How wide are all query heads together: is that always `hidden_size`?",
+    "In the tree q_proj of the 1B happens to be 2048 by 2048. Which product of two arguments is its "
+    "out_features?",
+    "q and o: hidden_size * n_heads * head_dim each.",
+)
+def _(V, H, D, L, N, K, d, tied):
+    return count(V, H, D, L, N, K, d, tied, q=0, o=0, extra=2 * L * H * H)
 
 
 @PARAMETER_COUNT.add(

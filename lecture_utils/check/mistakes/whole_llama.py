@@ -785,6 +785,16 @@ _next_too(
     ),
 )
 _next(
+    "top-k-last-row",
+    "values[-1:] is the last row of a batch, not the last of the k.",
+    "Your threshold for two rows: has it two numbers, one for each row?",
+    "topk of [2, 3] with k = 2 gives values [2, 2]. Which axis does [-1:] cut?",
+    ".values[..., -1:]: the last axis, one number for each row.",
+    top_k=lambda logits, k: logits.masked_fill(
+        logits < logits.topk(min(k, logits.shape[-1])).values[-1:], -torch.inf
+    ),
+)
+_next(
     "top-p-ignored",
     "`top_p` makes no difference.",
     "Which ids are needed to reach top_p together, and what becomes of the others?",
@@ -1001,8 +1011,8 @@ _kept(
     (1, 2),
     "You stop before top_p is crossed: the id that crosses it is kept as well.",
     "Does what you keep add up to at least top_p?",
-    "For 0.75: 0.5 alone falls short. What is needed to reach it?",
-    "0.5 + 0.3 = 0.8 is the first sum that reaches 0.75; 0.85 needs one id more.",
+    "For 0.75: 0.45 alone falls short. What is needed to reach it?",
+    "0.45 + 0.35 = 0.8 is the first sum that reaches 0.75; 0.85 needs one id more.",
 )
 _kept(
     "one-id-more",
@@ -1010,7 +1020,7 @@ _kept(
     "You keep one id more than is needed to reach top_p.",
     "What is the sum of what you keep without its last id?",
     "For 0.75: do the two likeliest reach it already?",
-    "0.5 + 0.3 = 0.8 reaches 0.75; 0.5 + 0.3 + 0.15 = 0.95 reaches 0.85.",
+    "0.45 + 0.35 = 0.8 reaches 0.75; 0.45 + 0.35 + 0.15 = 0.95 reaches 0.85.",
 )
 _kept(
     "nearest-sum",
@@ -1018,16 +1028,16 @@ _kept(
     "For 0.85 you stop at a sum of 0.8, which falls short.",
     "Is 0.8 at least 0.85?",
     "It is not the nearest sum that counts.",
-    "The first sum that is at least 0.85 is 0.5 + 0.3 + 0.15.",
+    "The first sum that is at least 0.85 is 0.45 + 0.35 + 0.15.",
 )
 _kept(
     "all-kept",
     (4, 4),
-    "You keep all four: so it is if the sum begins with the least likely, and if single ids are compared "
-    "with top_p.",
+    "You keep all four: so it is if the ids are added up in the order in which they stand, or from the "
+    "least likely.",
     "With which id does the sum begin?",
     "Add up the probabilities from the largest down, and stop as soon as you reach top_p.",
-    "The sums are 0.5, 0.8, 0.95 and 1.",
+    "The sums are 0.45, 0.8, 0.95 and 1.",
 )
 _kept(
     "share-of-ids",
@@ -1035,7 +1045,7 @@ _kept(
     "You keep a share of the ids; top_p is a share of the probability.",
     "Of what is top_p a share: of how many there are, or of how likely they are?",
     "Add up the probabilities from the largest down, and stop as soon as you reach top_p.",
-    "The sums are 0.5, 0.8, 0.95 and 1: which is the first that is at least 0.75?",
+    "The sums are 0.45, 0.8, 0.95 and 1: which is the first that is at least 0.75?",
 )
 _kept(
     "dropped-counted",
@@ -1059,7 +1069,7 @@ _kept(
     "No id remains: so it is if every single probability is compared with top_p.",
     "From what could the next token be drawn, if nothing remains?",
     "top_p is asked of several ids together.",
-    "The sums are 0.5, 0.8, 0.95 and 1: count until one of them is at least top_p.",
+    "The sums are 0.45, 0.8, 0.95 and 1: count until one of them is at least top_p.",
 )
 
 
