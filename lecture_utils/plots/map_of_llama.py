@@ -1,11 +1,12 @@
 """Lesson 00: the map of a Llama, where its parameters live, who sees whom, and what a token costs."""
 
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
-from lecture_utils.llama import LlamaConfig, flops_per_token
+from lecture_utils.llama import PRESETS, Llama, LlamaConfig, flops_per_token
 
 from . import style
 
@@ -106,8 +107,8 @@ def llama_map(axes: Axes, layers: int = 16) -> None:
     axes.axis("off")
 
 
-def shares(axes: Axes, configs: dict[str, LlamaConfig]) -> None:
-    """Parameters by part as shares of the whole, a bar for each model."""
+def shares(axes: Axes, configs: dict[str, LlamaConfig], size: int = 10) -> None:
+    """Parameters by part as shares of the whole, a bar for each model; percents in letters of `size`."""
     of_feed_forward = []
     for row, config in enumerate(configs.values()):
         left, total = 0.0, config.num_parameters
@@ -118,7 +119,7 @@ def shares(axes: Axes, configs: dict[str, LlamaConfig]) -> None:
             )
             if share > 4:
                 ink = "#222222" if part == "feed_forward" else "white"
-                look = {"ha": "center", "va": "center", "fontsize": 10, "fontweight": "bold"}
+                look = {"ha": "center", "va": "center", "fontsize": size, "fontweight": "bold"}
                 axes.text(left + share / 2, row, f"{share:.0f}%", color=ink, **look)
             left += share
             if part == "feed_forward":
@@ -175,4 +176,42 @@ def _cover(figure: Figure) -> None:
     llama_map(figure.subplots())
 
 
-IMAGES = {"00_map_of_llama": _cover}
+def _moved(ids: Tensor, both_ways: bool) -> Tensor:
+    """[changed word, position]: whether the scores there depend on a word, in a Llama of random weights."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        model = Llama(LlamaConfig(int(ids.max()) + 1, 32, 48, 2, 4, 2)).double()
+
+        def scores(ids: Tensor) -> Tensor:
+            hidden_states, S = model.model.embed_tokens(ids), ids.shape[1]
+            cos, sin = model.rotary(torch.arange(S), hidden_states.dtype)
+            mask = torch.ones(S, S, dtype=torch.bool) if both_ways else None
+            for layer in model.model.layers:
+                hidden_states = layer(hidden_states, cos, sin, mask)
+            return model.lm_head(model.model.norm(hidden_states))
+
+        before, rows = scores(ids), []
+        for i in range(ids.shape[1]):
+            other = ids.clone()
+            other[0, i] = (ids[0, i] + 1) % model.config.vocab_size
+            rows.append((scores(other) - before)[0].abs().amax(-1) > 1e-9)
+        return torch.stack(rows)
+
+
+def _two_readers(figure: Figure) -> None:
+    words = "this is the cat that killed the rat".split()
+    known = sorted(set(words))
+    ids = torch.tensor([[known.index(word) for word in words]])
+    with_mask, without = figure.subplots(1, 2)
+    changes(with_mask, _moved(ids, False), words, "With the mask", style.OUTPUT)
+    changes(without, _moved(ids, True), words, "Without it", style.WRONG)
+    without.set_ylabel("")
+    without.set_yticks(range(len(words)), [""] * len(words))
+
+
+def _shares(figure: Figure) -> None:
+    names = ["SmolLM2-135M", "Llama-3.2-1B", "Llama-2-7B", "Llama-3-8B", "Llama-3-70B", "Llama-3.1-405B"]
+    shares(figure.subplots(), {name: PRESETS[name] for name in names}, size=11)
+
+
+IMAGES = {"00_map_of_llama": _cover, "00_shares": _shares, "00_two_readers": _two_readers}
