@@ -159,6 +159,8 @@ def _stop(thread: threading.Thread) -> None:
 
 
 def _untouched(argument, before) -> bool:
+    if isinstance(argument, list) and all(isinstance(a, int | float | str) for a in before):
+        return argument == before
     if not isinstance(argument, Tensor):
         return True
     if argument.shape != before.shape or argument.dtype != before.dtype or argument.requires_grad:

@@ -37,6 +37,7 @@ def _mask_cases(draw: Draw) -> list[Case]:
         _exactly(q_len, kv_len, single, label="any size"),
         *(_exactly(q_len, kv_len, dtype, label="any size") for dtype in _SIXTEEN),
         _exactly(kv_len, kv_len, single, label="any length"),
+        _exactly(2, 302, torch.bfloat16, label="positions that bf16 cannot count"),
     ]
 
 

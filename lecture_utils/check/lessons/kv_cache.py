@@ -18,11 +18,12 @@ def _bytes_cases(draw: Draw) -> list[Case]:
         single += [(*(s if i == place else 1 for i in range(5)), size) for place, s in enumerate(sizes)]
     together = [(2, 1, 4, 1, 3, 2), (3, 2, 4, 5, 7, 4), (3, 2, 4, 5, 7, 1)]
     models = [(22, 4, 64, 1, 2048, 2), (16, 8, 64, 4, 1000, 4), (126, 8, 128, 32, 131072, 2)]
+    odd = (61, 5, 81, 7, 8191, 2)  # fp32 would round
     drawn = [(*draw.sizes(5), 2 ** draw.size(0, 3)) for _ in range(2)]
     return [
         *(Case(c) for c in single + together),
         *(Case(m, "published models") for m in models),
-        *(Case(d) for d in drawn),
+        *(Case(d) for d in (*drawn, odd)),
     ]
 
 
@@ -178,6 +179,7 @@ def _llama_case(draw: Draw, B: int, S: int, n_new: int) -> Case:
     config = LlamaConfig(draw.size(50, 90), intermediate_size=24, num_hidden_layers=2, **sizes)
     while True:
         model, ids = _llama(draw, config), draw.integers(0, config.vocab_size - 1, B, S)
+        ids[0, S // 2] = 0  # an id as any other, and no padding
         all_ids = _greedily(model, ids, n_new)
         logits = model(all_ids)[:, S - 1 : -1]
         best = logits.topk(2).values
@@ -217,6 +219,7 @@ def _decode_cases(draw: Draw) -> list[Case]:
         Case((measures, draw.integers(1, 99, B, S), n_new), "measures"),
         Case((counts, draw.integers(1, 99, 1, S), n_new), "counts"),
         Case((adds, draw.integers(1, 99, B, S), n_new), "[B, S]"),
+        Case((adds, two, 40), "40 new ids"),
     ]
 
 

@@ -86,6 +86,7 @@ def _count_cases(draw: Draw) -> list[Case]:
         Case((32000, 4096, 11008, 32, 32, 32, 128, False), "Llama-2-7B"),
         Case((128256, 8192, 28672, 80, 64, 8, 128, False), "Llama-3-70B"),
         Case((128256, 3072, 8192, 28, 24, 8, 128, True), "Llama-3.2-3B"),
+        Case((50257, 1601, 6401, 48, 25, 5, 65, False), "odd sizes, which fp32 would round"),
     ]
     V, H, D, L = draw.sizes(4, 20, 90)
     K, groups, d = draw.sizes(3, 2, 7)

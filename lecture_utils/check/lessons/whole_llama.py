@@ -113,6 +113,7 @@ def _logits_cases(draw: Draw) -> list[Case]:
     B, S, V = draw.sizes(3, 3, 7)
     nothing = _by_hand([3.0, 4.0], [4.0, -3.0], [1.0, 2.0], "2 layers that add nothing")
     inert = _by_hand([1.0, 1.0], [1.0, -1.0], [1.0, 1.0], "2 layers that add nothing")
+    faint = _by_hand([3e-3, 4e-3], [4e-3, -3e-3], [1.0, 2.0], "2 layers that add nothing")  # shows eps
     path = "layers that take [1, 1] to [1, 7] and [1, 7] to [7, 1]"
     grouped = {"num_key_value_heads": 1, "head_dim": 4}
     stretched = {"rope_scaling": {"rope_type": "dynamic", "factor": 32.0}, "max_position_embeddings": 8}
@@ -126,6 +127,7 @@ def _logits_cases(draw: Draw) -> list[Case]:
         Case((_hostile(draw, V, 8, 6, 2, 2, tie_word_embeddings=True), _ids(draw, V, B, S)), "tied head"),
         Case((_hostile(draw, 4, 4, 4, 4, 1), _ids(draw, 4, 4, 4)), "all sizes 4"),
         Case((inert, torch.tensor([[0, 1]])), "a norm that does nothing"),
+        Case((faint, torch.tensor([[0, 1]])), "a faint stream"),
         Case((_louder_and_louder(draw, V, 1), _ids(draw, V, B, S)), "a loud layer"),
         Case((_louder_and_louder(draw, V, 2), _ids(draw, V, B, S)), "louder and louder"),
         Case((made_for_8, _ids(draw, 6, 2, 8)), "dynamic"),
@@ -241,7 +243,9 @@ def _next_cases(draw: Draw) -> list[Case]:
         Case((rows, 1.0, 2, None), "two rows, top_k 2"),
         Case((rows, 1.0, None, 0.8), "two rows, top_p 0.8"),
         Case((torch.stack((rows, rows.flip(0))), 0.0, None, None), "temperature 0, [2, 2, V]"),
+        Case((torch.tensor([1.0, 1.000001, 0.0]), 0.0, None, None), "temperature 0, nearly alike"),
         Case((torch.tensor([1000.0, 1001.0, 999.0]), 1.0, None, None), "large scores"),
+        Case((torch.tensor([-30.0, -29.0, -31.0]), 0.002, 2, None), "far below 0, a low temperature"),
         Case((torch.tensor([100.0, 102.0, 101.0, 99.0]), 1.0, 2, None), "large scores, top_k 2"),
         Case((_scores(0.5, 0.3, 0.15, 0.05), 1.0, None, 0.75), "in order already"),
         Case((torch.tensor([[1.0, 1.25, 3.5], [9.5, 9.0, 7.25]]).bfloat16(), 0.7, None, None), "bf16"),
@@ -343,6 +347,7 @@ def _min_p_cases(draw: Draw) -> list[Case]:
         Case((_scores(0.2, 0.4, 0.1, 0.3), 0.35)),
         Case((_scores(0.2, 0.4, 0.1, 0.3), 0.6), "two are kept"),
         Case((_scores(0.2, 0.4, 0.1, 0.3), 0.9), "one is kept"),
+        Case((_scores(0.2, 0.4, 0.1, 0.3), 1.0), "min_p 1"),
         Case((_scores(0.01, 0.9, 0.03, 0.06), 0.05), "a sure model"),
         Case((torch.tensor([-3.0, -1.0, -4.0, -2.0]), 0.2), "scores below 0"),
         Case((rows, 0.5), "two rows"),
