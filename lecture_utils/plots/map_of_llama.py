@@ -199,12 +199,12 @@ def _moved(ids: Tensor, both_ways: bool) -> Tensor:
 
 
 def _two_readers(figure: Figure) -> None:
-    words = "this is the cat that killed the rat".split()
+    words = ["this", "is", "the", "cat", "that", "killed", "the", "rat"]
     known = sorted(set(words))
     ids = torch.tensor([[known.index(word) for word in words]])
     with_mask, without = figure.subplots(1, 2)
-    changes(with_mask, _moved(ids, False), words, "With the mask", style.OUTPUT)
-    changes(without, _moved(ids, True), words, "Without it", style.WRONG)
+    changes(with_mask, _moved(ids, False), words, "Decoder: nothing before it", style.OUTPUT)
+    changes(without, _moved(ids, True), words, "Encoder: everywhere", style.WRONG)
     without.set_ylabel("")
     without.set_yticks(range(len(words)), [""] * len(words))
 
