@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from lecture_utils.llama import PRESETS, KVCache, LlamaConfig, kv_cache_bytes
+from lecture_utils.llama import PRESETS, KVCache, LlamaConfig, causal_mask, kv_cache_bytes
 
 from . import style
 
@@ -120,4 +122,41 @@ def _cover(figure: Figure) -> None:
     right.set_title("What a cache weighs")
 
 
-IMAGES = {"08_kv_cache": _cover}
+def cut_mask(axes: Axes, left: float, old: int, new: int) -> None:
+    """Who may look at whom when `new` tokens come to `old` in a cache: a square for each query and key."""
+    allowed = causal_mask(new, old + new, torch.bool).tolist()
+    for query, row in enumerate(allowed):
+        for key, may in enumerate(row):
+            color = "white" if not may else READ_PALE if key < old else style.OUTPUT
+            edge = "#C4C4C4" if not may else "white"
+            corner = (left + key + 0.04, old + query + 0.04)
+            axes.add_patch(Rectangle(corner, 0.92, 0.92, facecolor=color, edgecolor=edge))
+
+
+def _pieces(figure: Figure) -> None:
+    figure.set_size_inches(7.5, 2.4)
+    axes = figure.subplots()
+    words = {"ha": "center", "va": "center", "linespacing": 1.35, "fontsize": 11}
+    cut_mask(axes, 0, 0, 7)
+    axes.text(3.5, -0.9, "7 tokens at once", fontweight="bold", **words)
+    for left, old, new, at, said in (
+        (9, 0, 4, (11, 5.5), "call 1: 4 tokens,\nan empty cache"),
+        (14.5, 4, 2, (17.5, 2.5), "call 2: 2 tokens,\n4 in the cache"),
+        (22.5, 6, 1, (26, 4.5), "call 3: 1 token,\n6 in the cache"),
+    ):
+        cut_mask(axes, left, old, new)
+        axes.text(*at, said, **words)
+    axes.text(19.25, -0.9, "the same 7, in three calls", fontweight="bold", **words)
+    axes.text(-0.5, 3.5, "who looks", rotation=90, color=style.MUTED, **words)
+    for x, said, color, weight in (
+        (3.5, "who is looked at", style.MUTED, "normal"),
+        (11, "made in this call", style.OUTPUT, "bold"),
+        (18.6, "read from the cache", READ, "bold"),
+        (26, "not allowed", style.MUTED, "bold"),
+    ):
+        axes.text(x, 7.9, said, color=color, fontweight=weight, ha="center", va="baseline", fontsize=11)
+    axes.set(xlim=(-1.2, 29.8), ylim=(8.3, -1.7), aspect="equal")
+    axes.axis("off")
+
+
+IMAGES = {"08_kv_cache": _cover, "08_pieces": _pieces}
