@@ -129,10 +129,10 @@ def losses(axes: Axes, curves: dict[str, list[float]], chance: float, title: str
     axes.set(title=title, xlabel="step of training", ylabel="loss (mean of 5 steps)", ylim=(0, 1.2 * chance))
 
 
-REAL_NAMES = ("input_layernorm", "self_attn", "post_attention_layernorm", "mlp")
+NAMES = "norm_1", "attention", "norm_2", "mlp"
 
 
-def block(axes: Axes, names: tuple[str, ...] = REAL_NAMES, widths: tuple[float, ...] = (1.9, 1.3, 2.9, 1)):
+def block(axes: Axes) -> None:
     """The layer as a drawing: the stream is a straight line, and two branches read it and add to it."""
     axes.set(xlim=(0, 10), ylim=(-0.1, 3.2), xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
@@ -140,14 +140,13 @@ def block(axes: Axes, names: tuple[str, ...] = REAL_NAMES, widths: tuple[float, 
     arrow = {"arrowstyle": "-|>", "mutation_scale": 14, "shrinkA": 0, "shrinkB": 0, "zorder": 2}
     axes.add_patch(FancyArrowPatch((0.05, 2.5), (9.95, 2.5), color=style.INPUT, linewidth=4, **arrow))
     for half, (left, plus, color) in enumerate(((1.15, 4.1, ATTENTION), (6.2, 9.1, NETWORK))):
-        norm, part = names[2 * half : 2 * half + 2]
-        wide, narrow = widths[2 * half : 2 * half + 2]
+        norm, part = NAMES[2 * half : 2 * half + 2]
         line = {"linewidth": 1.8, "solid_capstyle": "butt", "zorder": 1}
         axes.plot([left, left, plus - 1.15], [2.5, 0.4, 0.4], color=style.MUTED, **line)
         axes.plot([plus - 1.15, plus], [0.4, 0.4], color=color, **line)
         axes.add_patch(FancyArrowPatch((plus, 0.38), (plus, 2.32), color=color, linewidth=1.8, **arrow))
-        _box(axes, left, 1.4, wide, norm, style.WEIGHT)
-        _box(axes, plus - 1.15, 0.4, narrow, part, color)
+        _box(axes, left, 1.4, 1.9, norm, style.WEIGHT)
+        _box(axes, plus - 1.15, 0.4, 0.6 + 0.16 * len(part), part, color)
         axes.plot([plus], [2.5], "o", markersize=19, color="white", markeredgecolor=style.INPUT,
                   markeredgewidth=2, zorder=4)  # fmt: skip
         axes.plot([plus], [2.5], "+", markersize=11, color=style.INPUT, markeredgewidth=2, zorder=5)
@@ -166,7 +165,7 @@ def _box(axes: Axes, x: float, y: float, width: float, text: str, color: str, he
 
 def _cover(figure: Figure) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-    block(left, ("norm_1", "attention", "norm_2", "mlp"), (1.9, 2.05, 1.9, 1.2))
+    block(left)
     left.set_title("Normalize, transform, add: twice")
     found = through([80])
     gradients(right, {order: found[order][80][0][1:] for order in ORDERS}, "80 layers: order matters")
