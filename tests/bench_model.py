@@ -1,9 +1,9 @@
 """How fast the model is, beside Hugging Face's: `make bench-model` prints the table and writes the record.
 
-The two take turns, five times each, in one process with two threads; the median of each counts, and of the
-two only their ratio. Prefill: logits of the last of 128 tokens. Decode: 64 greedy tokens with a cache.
-Training step: loss, backward and AdamW on 4 × 64 tokens. Memory: what attention over S tokens takes, eager
-and sdpa.
+The two take turns of half a second or more, five times each, in one process with two threads; the median of
+each counts, and of the two only their ratio. Prefill: logits of the last of 128 tokens. Decode: 64 greedy
+tokens with a cache. Training step: loss, backward and AdamW on 4 × 64 tokens. Memory: what attention over S
+tokens takes, eager and sdpa.
 """
 
 import argparse
@@ -34,6 +34,7 @@ SHAPES = {
 # Ours must be at least so many times as fast.
 WANTED = {("6 layers, H 256", "decode"): 1.3}
 ROUNDS = 5
+TURN = 0.5  # seconds at least, with as many calls as that takes: one short call is noise
 
 
 def pair(config, dtype):
@@ -77,15 +78,18 @@ def works(ours, theirs, config):
 
 def ratio(ours, theirs, rounds=ROUNDS):
     """How many times as fast ours is: the medians of turns."""
-    times = [], []
-    for round_ in range(rounds + 1):
-        for work, taken in zip((ours, theirs), times, strict=True):
+    start = time.perf_counter()
+    ours(), theirs()  # warm up
+    calls = max(1, round(2 * TURN / (time.perf_counter() - start)))
+    times = {ours: [], theirs: []}
+    for round_ in range(rounds):
+        for work in (ours, theirs) if round_ % 2 else (theirs, ours):  # neither is always the first
             gc.collect()
             start = time.perf_counter()
-            work()
-            if round_:  # the first warms up
-                taken.append(time.perf_counter() - start)
-    return statistics.median(times[1]) / statistics.median(times[0])
+            for _ in range(calls):
+                work()
+            times[work].append(time.perf_counter() - start)
+    return statistics.median(times[theirs]) / statistics.median(times[ours])
 
 
 def memory(implementation, S):

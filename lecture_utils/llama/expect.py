@@ -92,23 +92,30 @@ def integers(name: str, value: Tensor) -> None:
         raise TypeError(f"{name} must be a tensor of integers, not {kind}")
 
 
-def turns(name: str, x: Tensor, cos: Tensor, sin: Tensor) -> None:
-    """Raises unless cos and sin are angles for every token and feature of `x` [B, heads, S, d].
+def turns(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> None:
+    """Raises unless cos and sin are angles for every token and feature of q and k, [B, heads, S, d].
 
     Without this check a wrong axis would broadcast, and a wrong dtype would turn the output into fp32.
     """
-    even_features(name, x)
-    for angle_name, angle in (("cos", cos), ("sin", sin)):
-        floating(angle_name, angle)
-        axes = angle.dim()
-        fits = (axes == 2 or (axes == 3 and angle.size(0) in (1, x.size(0)))) and x.dim() == 4
-        if not fits or angle.size(-1) != x.size(-1) or angle.size(-2) != x.size(-2):
-            raise ValueError(
-                f"{name} must be [B, heads, S, d] and {angle_name} [S, d] or [B, S, d]; "
-                f"their shapes are {list(x.shape)} and {list(angle.shape)}"
-            )
-        if angle.dtype != x.dtype:
-            raise ValueError(f"{angle_name} is {angle.dtype} and {name} {x.dtype}: cast cos and sin to it")
+    # The usual case first: a model that writes asks this for every token in every layer.
+    tensors = type(q) is type(k) is type(cos) is type(sin) is Tensor and q.is_floating_point()
+    alike = tensors and q.dtype == k.dtype == cos.dtype == sin.dtype and q.dim() == k.dim() == 4
+    if alike and q.shape[2:] == k.shape[2:] == cos.shape == sin.shape and not cos.size(1) % 2 and len(cos):
+        return
+    for name, x in (("q", q), ("k", k)):
+        even_features(name, x)
+        for angle_name, angle in (("cos", cos), ("sin", sin)):
+            floating(angle_name, angle)
+            fits = angle.shape[-2:] == x.shape[-2:] and angle.dim() in (2, 3)
+            if x.dim() != 4 or not fits or (angle.dim() == 3 and len(angle) not in (1, len(x))):
+                raise ValueError(
+                    f"{name} must be [B, heads, S, d] and {angle_name} [S, d] or [B, S, d]; "
+                    f"their shapes are {list(x.shape)} and {list(angle.shape)}"
+                )
+            if angle.dtype != x.dtype:
+                raise ValueError(
+                    f"{angle_name} is {angle.dtype} and {name} {x.dtype}: cast cos and sin to it"
+                )
 
 
 def head_rows(name: str, weight: Tensor, n_heads: int) -> None:

@@ -102,7 +102,7 @@ def generate(
     cache = KVCache(model.config, B, S + max_new_tokens, weight.dtype, weight.device)
     running = torch.ones(B, dtype=torch.bool, device=input_ids.device)
     stops = torch.tensor(sorted(stop_ids), dtype=input_ids.dtype, device=input_ids.device)
-    ids, new = input_ids, input_ids
+    new, pieces = input_ids, [input_ids]
     for _ in range(max_new_tokens):
         with _without_onednn(new.numel() == 1):
             logits = model(new, positions, attention_mask, cache, logits_to_keep=1)[:, -1]
@@ -111,10 +111,12 @@ def generate(
         else:
             probabilities = next_token_probabilities(logits, temperature, top_k, top_p)
             chosen = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
-        new = torch.where(running, chosen, pad_id)[:, None]
-        ids = torch.cat((ids, new), dim=1)
+        if len(stops):
+            chosen = torch.where(running, chosen, pad_id)
+        new = chosen[:, None]
+        pieces.append(new)
         if stream is not None:
-            stream(new[:, 0])
+            stream(chosen)
         if len(stops):
             running = running & ~torch.isin(chosen, stops)
             if not running.any():
@@ -122,4 +124,4 @@ def generate(
         if positions is not None:
             positions = positions[:, -1:] + 1
             attention_mask = torch.cat((attention_mask, attention_mask.new_ones(B, 1)), dim=1)
-    return ids
+    return torch.cat(pieces, dim=1)

@@ -59,8 +59,7 @@ def apply_rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, 
         ValueError: another number of features or tokens, another batch, or another dtype. Without
             this check a wrong axis would broadcast, and a wrong dtype would turn the output into fp32.
     """
-    expect.turns("q", q, cos, sin)
-    expect.turns("k", k, cos, sin)
+    expect.turns(q, k, cos, sin)
     cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)  # the same for every head
     return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
 
