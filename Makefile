@@ -67,7 +67,7 @@ present: $(READY) ## serve the decks (with the presenter's window) and JupyterLa
 
 # Two workers, one thread each: more threads than cores spend their time waiting for each other.
 test: export OMP_NUM_THREADS = 1
-test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook, in a browser too (a quarter of an hour)
+test: $(READY) lint ## every test of the course as it is committed: lint, unit tests, every notebook, in a browser too (about twenty minutes)
 	@echo "Unit tests"
 	@$(RUN) -m pytest -n 2 --ignore tests/test_browser.py --ignore tests/test_deck_pages.py $(ARGS)
 	@echo "Notebooks: each executed, and its text compared with what is stored"

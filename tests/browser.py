@@ -61,7 +61,7 @@ def jupyterlab(folder: Path):
                     time.sleep(0.2)
             else:
                 raise TimeoutError((folder / "lab.log").read_text()[-2000:])
-            yield f"{address}/lab?token=course"
+            yield f"{address}/lab?token=course&reset"  # or each page would open the notebooks of those before
         finally:
             server.terminate()
             server.wait(30)
@@ -258,6 +258,15 @@ class Notebook:
         self.page.wait_for_timeout(500)
 
     def close(self) -> None:
-        """End the kernel, and leave without saving."""
-        self.page.evaluate("async () => { await book.sessionContext.shutdown(); }")
+        """End the kernel, wait until the server has forgotten it, and leave without saving."""
+        self.page.evaluate(
+            """async () => {
+                await book.sessionContext.shutdown();
+                for (let turn = 0; turn < 100; turn++) {
+                    const answer = await fetch('/api/kernels?token=course');
+                    if (answer.ok && !(await answer.json()).length) break;
+                    await new Promise((resolve) => setTimeout(resolve, 100));
+                }
+            }"""
+        )
         self.page.close()
