@@ -154,6 +154,10 @@ CASES = {
         (lambda: llama.attention(q, k, k[..., :4]), "v", "[B, K, T, d]"),
         (lambda: llama.attention(q.long(), k, k), "q", "floating-point"),
     ],
+    "causal_attention": [
+        (lambda: llama.causal_attention(q[:, :3], k, k), "q", "N a multiple of K"),
+        (lambda: llama.causal_attention(q, k[..., :1, :], k[..., :1, :]), "q_len", "a query is also a key"),
+    ],
     "fused_attention": [
         (lambda: llama.fused_attention(q[:, :3], k, k), "q", "N a multiple of K"),
         (lambda: llama.fused_attention(q, k[..., :1, :], k[..., :1, :]), "q_len", "a query is also a key"),

@@ -6,7 +6,15 @@ names the argument.
 """
 
 from .activations import gelu, leaky_relu, relu, sigmoid, silu, silu_grad, swish, tanh
-from .attention import Attention, attention, causal_mask, fused_attention, padding_mask, repeat_kv
+from .attention import (
+    Attention,
+    attention,
+    causal_attention,
+    causal_mask,
+    fused_attention,
+    padding_mask,
+    repeat_kv,
+)
 from .checkpoint import convert_meta
 from .config import LlamaConfig
 from .count import flops_per_token, kv_cache_bytes
@@ -54,6 +62,7 @@ __all__ = [
     "apply_rope_complex",
     "apply_rope_interleaved",
     "attention",
+    "causal_attention",
     "causal_mask",
     "convert_meta",
     "cos_sin",

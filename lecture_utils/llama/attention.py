@@ -92,8 +92,16 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
     return weights @ v
 
 
+def causal_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """`attention`, but causal without a mask: the queries are the last S of T tokens."""
+    expect.heads(q, k, v)
+    if mask is None:
+        mask = causal_mask(q.shape[-2], k.shape[-2], q.dtype, q.device)
+    return attention(q, k, v, mask)
+
+
 def fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """`attention` by PyTorch's fused kernel, which never writes the scores down; causal without a mask.
+    """`causal_attention` by PyTorch's fused kernel, which never writes the scores down.
 
     Args:
         q, k, v: as in `attention`; the queries are the last S of T tokens.
@@ -120,7 +128,7 @@ class Attention(nn.Module):
         config: `hidden_size`, `num_attention_heads`, `num_key_value_heads`, `head_dim` and
             `attention_bias` are used.
         layer: number of the layer, its place in a cache.
-        attn_implementation: "sdpa", PyTorch's fused kernel, or "eager", the function `attention`.
+        attn_implementation: "sdpa", PyTorch's fused kernel, or "eager", the formula as it is written.
 
     Same job as `LlamaAttention`.
     """
@@ -129,8 +137,8 @@ class Attention(nn.Module):
         super().__init__()
         expect.instance("config", config, LlamaConfig)
         expect.one_of("attn_implementation", attn_implementation, ("sdpa", "eager"))
-        self.layer, self.attn_implementation = layer, attn_implementation
-        self.head_dim = config.head_dim
+        self.layer, self.head_dim = layer, config.head_dim
+        self.attend = causal_attention if attn_implementation == "eager" else fused_attention
         H, d, bias = config.hidden_size, config.head_dim, config.attention_bias
         self.q_proj = nn.Linear(H, config.num_attention_heads * d, bias=bias)
         self.k_proj = nn.Linear(H, config.num_key_value_heads * d, bias=bias)
@@ -161,9 +169,5 @@ class Attention(nn.Module):
         q, k = apply_rope(q, k, cos, sin)
         if cache is not None:
             k, v = cache.update(self.layer, k, v)
-        if self.attn_implementation == "sdpa":
-            out = fused_attention(q, k, v, mask)
-        else:
-            causal = causal_mask(S, k.shape[-2], q.dtype, q.device)
-            out = attention(q, k, v, causal if mask is None else mask)
+        out = self.attend(q, k, v, mask)
         return self.o_proj(out.transpose(1, 2).flatten(-2))  # [B, S, N · d] → [B, S, H]

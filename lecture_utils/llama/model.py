@@ -39,16 +39,13 @@ class Llama(nn.Module):
         super().__init__()
         expect.instance("config", config, LlamaConfig)
         self.config = config
-        layers = (DecoderLayer(config, i, attn_implementation) for i in range(config.num_hidden_layers))
-        self.model = nn.ModuleDict(
-            {
-                "embed_tokens": nn.Embedding(config.vocab_size, config.hidden_size),
-                "layers": nn.ModuleList(layers),
-                "norm": RMSNorm(config.hidden_size, config.rms_norm_eps),
-            }
-        )
+        V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
+        embed_tokens = nn.Embedding(V, H)
+        layers = nn.ModuleList(DecoderLayer(config, i, attn_implementation) for i in range(L))
+        norm = RMSNorm(H, config.rms_norm_eps)
+        self.model = nn.ModuleDict({"embed_tokens": embed_tokens, "layers": layers, "norm": norm})
         self.rotary = RotaryEmbedding(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = nn.Linear(H, V, bias=False)
         self.apply(initialize)
         if config.tie_word_embeddings:  # one tensor with two names, not a copy
             self.lm_head.weight = self.model.embed_tokens.weight
