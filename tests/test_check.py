@@ -495,6 +495,53 @@ def test_a_gpu_is_tried_where_there_is_one(monkeypatch):
     assert not verdict.passed and "On the CPU it is right. On the GPU" in verdict.message
 
 
+def test_a_module_goes_to_the_gpu_as_a_copy(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda self, *_: self)
+    moved = []
+    monkeypatch.setattr(torch.nn.Linear, "cuda", lambda self: moved.append(self) or self)
+    mlp = torch.nn.Linear(3, 3)
+
+    def add_mlp(x, mlp):
+        return x + mlp(x)
+
+    it = temporary(add_mlp, [Case((torch.ones(2, 3), mlp))])
+    assert it(lambda x, mlp: mlp(x) + x).passed
+    assert moved and all(module is not mlp for module in moved)
+
+
+def test_an_error_inside_a_part_of_the_package_is_shown_at_the_students_line():
+    def rms_norm(x, weight, eps):
+        return llama.RMSNorm(1 + len(weight), eps)(x)
+
+    verdict = check.rms_norm(rms_norm)
+    assert "the last axis of hidden_states" in verdict.message
+    assert "return llama.RMSNorm(1 + len(weight), eps)(x)" in verdict.message
+
+
+def test_a_list_that_is_written_into_is_named():
+    def total(numbers):
+        return sum(numbers)
+
+    def careless(numbers):
+        result = sum(numbers)
+        numbers.clear()
+        return result
+
+    it = temporary(total, [Case(([1, 2, 3],))])
+    assert it(lambda numbers: sum(numbers)).passed
+    assert it(careless).mistake == "input-changed"
+
+
+def test_numbers_beyond_the_root_of_the_largest_hide_no_others():
+    def mask(n):
+        return torch.tensor([0.0, torch.finfo(torch.float64).min], dtype=torch.float64)
+
+    it = temporary(mask, [Case((2,))])
+    assert it(lambda n: mask(n)).passed
+    assert not it(lambda n: mask(n) + torch.tensor([1.0, 0.0])).passed
+
+
 def test_the_question_after_an_error_goes_by_its_message_and_not_by_a_word_that_is_a_kind():
     def rms_norm(x, weight, eps):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import threading
 import time
 import warnings
@@ -16,9 +17,10 @@ from explorers import EXPLORERS, ends
 from matplotlib.text import Text
 from PIL import Image
 
-from lecture_utils.explore import ffn_up_projection
-from lecture_utils.explore.explorer import Explorer, listed, log_slider, slider, stops, toggle
-from lecture_utils.llama import FeedForward
+from lecture_utils.explore import ffn_up_projection, map_of_llama
+from lecture_utils.explore.explorer import Explorer, counted, listed, log_slider, slider, stops, toggle
+from lecture_utils.llama import FeedForward, LlamaConfig
+from lecture_utils.plots import style
 
 each_explorer = pytest.mark.parametrize("kind", EXPLORERS.values(), ids=EXPLORERS)
 
@@ -120,6 +122,13 @@ def test_controls_have_units_and_the_values_they_were_given():
 
 def test_captions_list_things_as_prose_does():
     assert [listed(range(n)) for n in (1, 2, 3)] == ["0", "0 and 1", "0, 1 and 2"]
+
+
+def test_captions_count_things_as_prose_does():
+    assert [counted(n, "token") for n in (1, 2, 2048)] == ["1 token", "2 tokens", "2,048 tokens"]
+    assert counted(3, "query", "queries") == "3 queries"
+    sizes = [512, 2**20 - 1, 1.5 * 2**30, 2**41]
+    assert [style.memory(size) for size in sizes] == ["0.5 KiB", "1 MiB", "1.5 GiB", "2,048 GiB"]
 
 
 def test_a_thousand_moves_take_no_memory():
@@ -235,6 +244,35 @@ def test_the_networks_of_width_are_those_that_the_lesson_trains():
         F.mse_loss(network(inputs), wave).backward()
         optimizer.step()
     assert f"error {F.mse_loss(network(inputs), wave).sqrt():.3f} " in width.update(4, 1, 400)
+
+
+def test_a_pasted_config_is_drawn_and_a_wrong_one_is_told_while_the_preset_stays():
+    explorer = map_of_llama.Map()
+    first = explorer.name.get_text()
+    config = LlamaConfig(hidden_size=64, num_attention_heads=4, vocab_size=100).to_dict()
+    explorer.controls["pasted"].value = json.dumps(config)
+    assert explorer.name.get_text() == f"pasted: {LlamaConfig.from_dict(config).num_parameters:,} parameters"
+    for text, words in (
+        ("{", "this is not JSON"),
+        ("[]", "must be a dict"),
+        (json.dumps(config | {"model_type": "mistral"}), "model_type is 'mistral'"),
+        (json.dumps(config | {"hidden_size": 66}), "not divisible"),
+        (json.dumps(config | {"hidden_size": None}), "hidden_size"),
+        (json.dumps({name: value for name, value in config.items() if name != "vocab_size"}), "is missing"),
+    ):
+        explorer.controls["pasted"].value = text
+        wrong, _, rest = explorer.says.partition("Still")
+        assert wrong.startswith("Not read: ") and words in wrong, explorer.says
+        assert explorer.name.get_text() == first and rest.startswith(" Llama-3.2-1B.")
+
+
+def test_the_tiny_model_of_next_word_writes_the_rhyme():
+    model = map_of_llama.writer()
+    for line in map_of_llama.LINES:
+        ids = map_of_llama.encode(line)
+        with torch.no_grad():
+            chosen = model(ids)[0].argmax(-1)
+        assert torch.equal(chosen[4:-1], ids[0, 5:]), line
 
 
 @each_explorer

@@ -27,6 +27,8 @@ def modules_after(statement):
         ("import lecture_utils.check", set()),
         ("import lecture_utils.plots.rmsnorm_by_hand", {"matplotlib"}),
         ("import lecture_utils.explore.rope_2d_to_nd", {"matplotlib", "ipywidgets", "IPython"}),
+        ("import lecture_utils.explore.whole_llama", {"matplotlib", "ipywidgets", "IPython"}),
+        ("import lecture_utils.tiny.make", set()),
         ("import lecture_utils.predict", {"ipywidgets", "IPython"}),
     ],
 )
@@ -50,7 +52,8 @@ def test_importing_llama_needs_torch_and_the_standard_library_only():
 @pytest.mark.parametrize(
     ("floor", "may_not_import"),
     [
-        ("llama", {"parity", "check", "plots", "explore", "predict", "transformers"}),
+        ("llama", {"parity", "check", "plots", "explore", "predict", "tiny", "transformers"}),
+        ("tiny", {"parity", "check", "plots", "explore", "predict", "matplotlib", "transformers"}),
         ("parity", {"check", "plots", "explore", "predict", "matplotlib", "ipywidgets", "transformers"}),
         ("check", {"plots", "explore", "predict", "matplotlib", "ipywidgets", "transformers"}),
         ("plots", {"parity", "check", "explore", "predict", "transformers", "ipywidgets"}),

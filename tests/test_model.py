@@ -305,6 +305,22 @@ def test_chance_follows_the_generator_and_the_probabilities():
     torch.testing.assert_close(shares, probabilities, atol=0.05, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_writing_leaves_the_settings_of_pytorch_as_they_were(dtype):
+    model, seen = hostile(Llama(SMALL)).to(dtype), []
+    enabled = torch.backends.mkldnn.enabled
+    forward = model.forward
+    model.forward = lambda *args, **options: (
+        seen.append(torch.backends.mkldnn.enabled),
+        forward(*args, **options),
+    )[1]
+    model.generate(torch.tensor([[1, 2, 3]]), 3)
+    assert seen == [enabled, *[enabled and dtype != torch.bfloat16] * 2]
+    with pytest.raises(RuntimeError):
+        model.generate(torch.tensor([[1]]), 3, stream=lambda ids: (_ for _ in ()).throw(RuntimeError))
+    assert torch.backends.mkldnn.enabled == enabled
+
+
 def test_a_tied_head_is_the_embedding_itself():
     model = Llama(replace(SMALL, tie_word_embeddings=True))
     assert model.lm_head.weight is model.model.embed_tokens.weight

@@ -181,7 +181,8 @@ def error(got: Tensor, expected: Tensor) -> Tensor:
         return torch.full(expected.shape, torch.inf)
     got, expected = got.detach().double(), expected.detach().double()
     finite = expected.isfinite()
-    rms = expected[finite].square().mean().sqrt() if finite.any() else 0.0
+    rms = expected[finite].square().mean().sqrt() if finite.any() else torch.tensor(0.0)
+    rms = rms.nan_to_num(posinf=0.0)  # numbers so large that their squares are infinite say nothing of others
     apart = ((got - expected).abs() / (expected.abs() + rms)).nan_to_num(nan=torch.inf)
     apart = torch.where(got == expected, 0.0, apart)
     return torch.where(

@@ -175,7 +175,7 @@ def _scaled(x: Tensor, y: Tensor) -> Finding | None:
         return Finding(
             "sign", "Every number has the wrong sign, and the right size.", "Where does a minus belong?"
         )
-    if abs(factor) < 1e-6:
+    if not x.any():
         return Finding("constant", "Every number that came back is 0.", "Which factor is 0?")
     sentence = f"Every number is {factor:.4g} times what it should be."
     return Finding("scaled", sentence, "What is multiplied or divided once too often, or not at all?")

@@ -9,7 +9,7 @@ from lecture_utils.llama import causal_mask
 from lecture_utils.plots import attention_and_gqa as plots
 from lecture_utils.plots import style
 
-from .explorer import Explorer, listed, slider, stops, toggle
+from .explorer import Explorer, counted, listed, slider, stops, toggle
 
 WORDS = plots.WORDS
 QUESTIONS = ("a noun?", "an adjective?", "the one before?", "the first?")
@@ -183,17 +183,17 @@ class Mask(Explorer):
                 f"Aligned top left, {wrong} of {new * length} cells are wrong (×): the last query is token "
                 f"{length - 1}, and sees {last}, as if it were token {new - 1}."
             )
-        rows = f"{many(new, 'query', 'queries')} on {many(length, 'key')}"
+        rows = f"{counted(new, 'query', 'queries')} on {counted(length, 'key')}"
         if back < length:
             first = max(length - back, 0)
             sees = "only itself" if first == length - 1 else span(first, length - 1)
             return (
-                f"{rows}, each sees at most {many(back, 'token')}, itself among them: the last one sees "
-                f"{sees}, and forgets {many(first, 'token')}."
+                f"{rows}, each sees at most {counted(back, 'token')}, itself among them: the last one sees "
+                f"{sees}, and forgets {counted(first, 'token')}."
             )
         if new == 1:
             return (
-                f"One new token, {many(old, 'token')} before it: it is token {old}, the last, and sees "
+                f"One new token, {counted(old, 'token')} before it: it is token {old}, the last, and sees "
                 "everything. One row, nothing hidden."
             )
         if not old:
@@ -214,11 +214,6 @@ def field(allowed: np.ndarray, past: np.ndarray, first: int = 0) -> np.ndarray:
     cells = np.zeros((LONGEST, LONGEST))
     cells[first : first + len(allowed), : allowed.shape[1]] = np.where(allowed, 2, 1) + 2 * past[:, None]
     return cells
-
-
-def many(count: int, one: str, more: str | None = None) -> str:
-    """1 token, 2 tokens."""
-    return f"{count} {one if count == 1 else more or one + 's'}"
 
 
 def span(first: int, last: int) -> str:

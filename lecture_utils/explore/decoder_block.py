@@ -167,18 +167,20 @@ class Depth(Explorer):
     size = (7.5, 3.8)
     panels = {"ncols": 2, "width_ratios": (1.25, 1)}
     depths = (2, 6, 12, 24, 48, 80)
+    sizes = (0.5, 1.0, 1.25)
 
     def __init__(self) -> None:
-        self.through = functools.lru_cache(maxsize=None)(self._through)
+        names = {BOTH: "both", ATTENTION: "attention", NETWORK: "network"}
+        self.found = {  # about a second, so that no move has to wait
+            (parts, weights): plots.through(list(self.depths), name, weights)
+            for parts, name in names.items()
+            for weights in self.sizes
+        }
         super().__init__(
             depth=stops("depth", self.depths, 6, unit="layers"),
-            weights=stops("size of the weights", (0.5, 1.0, 1.25), 1.0),
-            parts=choice("a layer has", [BOTH, ATTENTION, NETWORK], BOTH),
+            weights=stops("size of the weights", self.sizes, 1.0),
+            parts=choice("a layer has", names, BOTH),
         )
-
-    def _through(self, parts: str, weights: float) -> dict:
-        names = {BOTH: "both", ATTENTION: "attention", NETWORK: "network"}
-        return plots.through(list(self.depths), names[parts], weights)
 
     def draw(self, back, forward):
         back.axhline(1, color=style.REFERENCE, linestyle="--", linewidth=1)
@@ -198,7 +200,7 @@ class Depth(Explorer):
         return [*self.back, *self.forward]
 
     def update(self, depth, weights, parts):
-        found = self.through(parts, weights)
+        found = self.found[parts, weights]
         for order, back, forward in zip(plots.ORDERS, self.back, self.forward, strict=True):
             gradients, sizes = found[order][depth]
             back.set_data(np.linspace(0, 1, depth), gradients[1:])

@@ -75,6 +75,11 @@ def listed(things: Iterable) -> str:
     return f"{', '.join(some)} and {last}" if some else last
 
 
+def counted(number: int, one: str, more: str | None = None) -> str:
+    """For captions: 1 token, 2 tokens; `more` where the plural is no `s` behind."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
 def _look(label: str, unit: str) -> dict:
     return {
         "description": f"{label} ({unit})" if unit else label,

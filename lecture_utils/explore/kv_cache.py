@@ -9,12 +9,7 @@ from lecture_utils.llama import PRESETS, PagedKVCache, kv_cache_bytes
 from lecture_utils.plots import kv_cache as plots
 from lecture_utils.plots import style
 
-from .explorer import Explorer, choice, slider, stops, toggle
-
-
-def counted(number: int, thing: str) -> str:
-    """1 token, 2 tokens."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+from .explorer import Explorer, choice, counted, slider, stops, toggle
 
 
 class Decoding(Explorer):
@@ -91,12 +86,6 @@ class Decoding(Explorer):
         )
 
 
-def gib(size: float) -> str:
-    """Bytes as they are said."""
-    unit, size = ("GiB", size / plots.GIB) if size >= plots.GIB else ("MiB", size / 2**20)
-    return f"{size:,.0f} {unit}" if size >= 100 else f"{size:.3g} {unit}"
-
-
 class CacheSize(Explorer):
     """GiB of a cache and of the weights, by context, for the published models."""
 
@@ -158,7 +147,7 @@ class CacheSize(Explorer):
         return self.caption(texts, size(context), size(1), weights, context > limit, limit)
 
     def caption(self, texts, cache, per_token, weights, beyond, limit):
-        said = f"{texts}: {gib(cache)} of cache, {gib(weights)} of weights."
+        said = f"{texts}: {style.memory(cache)} of cache, {style.memory(weights)} of weights."
         if beyond:
             return f"{said} But this model was made for no more than {limit:,} tokens."
         both, largest = cache + weights, max(self.cards)
@@ -177,8 +166,8 @@ class CacheSize(Explorer):
                 f"into {card} GiB."
             )
         return (
-            f"{said} Together {gib(both)}: they fit into {card} GiB. The cache is {cache / weights:.1%} of "
-            "the weights."
+            f"{said} Together {style.memory(both)}: they fit into {card} GiB. The cache is "
+            f"{cache / weights:.1%} of the weights."
         )
 
 

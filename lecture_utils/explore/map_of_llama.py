@@ -16,7 +16,7 @@ from lecture_utils.plots import map_of_llama as plots
 from lecture_utils.plots import style
 from lecture_utils.plots.map_of_llama import short
 
-from .explorer import Explorer, choice, pasted, slider, stops
+from .explorer import Explorer, choice, counted, pasted, slider, stops
 
 BY_SIZE = sorted(PRESETS, key=lambda name: PRESETS[name].num_parameters)
 CODE_LLAMA = {
@@ -35,28 +35,15 @@ def read(text: str) -> LlamaConfig:
     """The config in a pasted `config.json`; a ValueError says in a few words what is wrong with it."""
     try:
         values = json.loads(text)
-    except ValueError as error:
+        config = LlamaConfig.from_dict(values)
+    except json.JSONDecodeError as error:
         raise ValueError("this is not JSON: paste the whole file, from { to }") from error
-    if not isinstance(values, dict):
-        raise ValueError("this is JSON, but not an object of fields, from { to }")
-    family = values.get("model_type", "llama")
-    if family != "llama":
-        raise ValueError(f"model_type is {str(family)[:20]!r}, and the map is of 'llama'")
+    except (TypeError, ValueError) as error:
+        raise ValueError(str(error)[:90]) from error
     missing = [name for name in NEEDED if values.get(name) is None]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
-    try:
-        return LlamaConfig.from_dict(values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(str(error)[:90]) from error
-
-
-def size_of(number: int) -> str:
-    """Bytes in the unit that suits them."""
-    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20)):
-        if number >= 0.9995 * size:
-            return f"{number / size:#.3g}".rstrip(".") + f" {unit}"
-    return f"{number / 2**10:#.3g}".rstrip(".") + " KiB"
+    return config
 
 
 class Together(Artist):
@@ -167,7 +154,7 @@ class Map(Explorer):
             point.set_data([x], [row])
             stem.set_data([self.memory[0], x], [row, row])
             label.set_x(x * 1.7)
-            label.set_text(size_of(size))
+            label.set_text(style.memory(size))
         self.name.set_text(f"{name}: {config.num_parameters:,} parameters")
         self.of_the_model.key = name, config
         return (wrong or self.whose(name)) + self.caption(
@@ -180,7 +167,7 @@ class Map(Explorer):
     def caption(self, config, flops, context, texts, weights, cache, wrong) -> str:
         total = sum(flops.values())
         ratio = f"{total / config.num_parameters:.2f} FLOPs per parameter"
-        tokens = f"{context:,} token{'s' if context > 1 else ''}"
+        tokens = counted(context, "token")
         if wrong:
             return f"{short(config.num_parameters)} parameters, {ratio}."
         if cache > weights:
@@ -235,24 +222,14 @@ def writer() -> Llama:
         model = Llama(tiny())
         longest = max(len(line.split()) for line in LINES)
         texts = torch.cat([encode(line + " ." * (longest - len(line.split()))) for line in LINES])
-        parameters = list(model.parameters())
-        means = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
-        for step in range(1, 81):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        for _ in range(80):
             logits = model(texts[:, :-1])
             loss = F.cross_entropy(logits.flatten(0, 1), texts[:, 1:].flatten())
-            gradients = torch.autograd.grad(loss, parameters)
-            for parameter, gradient, (mean, square) in zip(parameters, gradients, means, strict=True):
-                _adamw(parameter.data, gradient, mean, square, step)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
     return model.eval()
-
-
-def _adamw(weight: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, step: int, lr=0.01) -> None:
-    """A step of torch.optim.AdamW, which takes a second to load before its first step."""
-    weight.mul_(1 - lr * 0.01)
-    mean.lerp_(gradient, 0.1)
-    square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-    scale = (square / (1 - 0.999**step)).sqrt().add_(1e-8)
-    weight.addcdiv_(mean, scale, value=-lr / (1 - 0.9**step))
 
 
 def tiny() -> LlamaConfig:

@@ -1,7 +1,6 @@
 """Lesson 11: which character the tiny model may choose next, and what it writes when it goes on so."""
 
 import re
-from functools import cache
 
 import numpy as np
 import torch
@@ -14,18 +13,12 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lecture_utils import tiny
-from lecture_utils.llama import KVCache, Llama, next_token_probabilities
+from lecture_utils.llama import KVCache, next_token_probabilities
 from lecture_utils.plots import style
 from lecture_utils.plots import whole_llama as plots
 from lecture_utils.tiny.make import prose
 
 from .explorer import Explorer, slider, stops
-
-
-@cache
-def tiny_model() -> Llama:
-    """The model that comes with the course, in fp32; read once."""
-    return Llama.from_pretrained(tiny.FOLDER, dtype=torch.float32)
 
 
 class NextToken(Explorer):
@@ -40,7 +33,7 @@ class NextToken(Explorer):
 
     def __init__(self) -> None:
         with torch.inference_mode():
-            self.logits = {text: tiny_model()(tiny.encode(text))[0, -1] for text in self.texts}
+            self.logits = {text: tiny.model()(tiny.encode(text))[0, -1] for text in self.texts}
         every = len(tiny.CHARACTERS)
         super().__init__(
             text=stops("text", self.texts, self.texts[2]),
@@ -200,7 +193,7 @@ class Writing(Explorer):
     @torch.inference_mode()
     def write(self) -> tuple[Tensor, Tensor]:
         """Ids [temperatures, shares, dice, length], and how likely the model itself found each."""
-        model = tiny_model()
+        model = tiny.model()
         T, P, R = len(self.temperatures), len(self.shares), len(self.dice)
         throws = torch.rand(self.length, R, generator=torch.Generator().manual_seed(4))
         new = tiny.encode(self.start).expand(T * P * R, -1)

@@ -47,10 +47,11 @@ def next_token_probabilities(
 
 
 @contextmanager
-def _without_onednn(wanted: bool) -> Iterator[None]:
-    """PyTorch's own products on a CPU: for one row of bf16, oneDNN prepares longer than it computes."""
+def _quick_products(rows: int, weight: Tensor) -> Iterator[None]:
+    """PyTorch's own product for one row of bf16 on a CPU: oneDNN prepares it for longer than it computes."""
     before = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = before and not wanted
+    if rows == 1 and weight.dtype == torch.bfloat16 and weight.device.type == "cpu":
+        torch.backends.mkldnn.enabled = False
     try:
         yield
     finally:
@@ -104,7 +105,7 @@ def generate(
     stops = torch.tensor(sorted(stop_ids), dtype=input_ids.dtype, device=input_ids.device)
     new, pieces = input_ids, [input_ids]
     for _ in range(max_new_tokens):
-        with _without_onednn(new.numel() == 1):
+        with _quick_products(new.numel(), weight):
             logits = model(new, positions, attention_mask, cache, logits_to_keep=1)[:, -1]
         if temperature == 0:
             chosen = logits.argmax(-1)

@@ -13,7 +13,7 @@ from lecture_utils.llama import PRESETS, attention, causal_mask
 
 from . import style
 
-QUERY, KEY, VALUE = style.INPUT, style.POSITION, style.GATE  # no gates in this lesson, so purple is free
+QUERY, KEY = style.INPUT, style.POSITION
 HIDDEN = "#E4E4E4"  # what the mask hides
 SHADES = LinearSegmentedColormap.from_list("weights", ["#FFFFFF", style.INPUT]).with_extremes(bad=HIDDEN)
 

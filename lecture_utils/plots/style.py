@@ -34,6 +34,16 @@ def number(value: float, form: str = "g") -> str:
     return f"{value:z{form}}".replace("-", "−")
 
 
+def memory(size: float) -> str:
+    """Bytes as they are said: 512 KiB, 1.5 GiB, 2,048 GiB."""
+    unit, size = next(
+        (unit, size / one)
+        for unit, one in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+        if size >= 0.9995 * one or unit == "KiB"
+    )
+    return f"{size:,.0f} {unit}" if size >= 99.95 else f"{size:.3g} {unit}"
+
+
 def headline(figure: Figure, text: str) -> None:
     """Write one finding over a row of panels, in the style of a title."""
     figure.suptitle(text, x=0.01, ha="left", fontsize=12, fontweight="bold")

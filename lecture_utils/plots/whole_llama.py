@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from lecture_utils import tiny
-from lecture_utils.llama import Llama, next_token_probabilities
+from lecture_utils.llama import next_token_probabilities
 
 from . import style
 
@@ -131,7 +131,7 @@ def tied_shares(axes: Axes, shares: dict[str, float], tied: Sequence[str]) -> No
 
 def _cover(figure: Figure) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
-    model = Llama.from_pretrained(tiny.FOLDER).float()
+    model = tiny.model()
     logits = model(tiny.encode(PROMPT))[0, -1].detach()
     config = model.config
     way(left, config.num_hidden_layers, {
@@ -165,7 +165,7 @@ def _kept_along(figure: Figure) -> None:
     axes = figure.subplots()
     sentence = "A list holds objects of any type, and a name is bound to it.\n"
     with torch.inference_mode():
-        logits = Llama.from_pretrained(tiny.FOLDER).float()(tiny.encode(sentence))[0, :-1]
+        logits = tiny.model()(tiny.encode(sentence))[0, :-1]
     kept = (next_token_probabilities(logits, top_p=0.9) > 0).sum(-1)
     kept_along(axes, sentence[1:], kept.tolist())
     axes.set_title("")
