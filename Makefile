@@ -101,7 +101,7 @@ bench-explorers: $(READY) ## how quickly explorers answer, in a kernel and in a 
 	@OMP_NUM_THREADS=1 $(RUN) tests/bench_explorers.py $(ARGS)
 
 bench-model: $(READY) ## how fast the model is, beside Hugging Face's: prefill, decode, training step
-	@$(RUN) tests/bench_model.py
+	@MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_MMAP_THRESHOLD_=4000000000 $(RUN) tests/bench_model.py
 
 check-zoo: $(READY) ## every checker on 200 random sizes: right forms accepted, mistakes caught and named (long; ARGS="rms_norm --seeds 5" is short)
 	@OMP_NUM_THREADS=1 $(RUN) tests/check_zoo.py $(ARGS)

@@ -58,11 +58,6 @@ def _mask_properties(draw: Draw) -> list[Property]:
     def past_open(f):
         return None if not mask(f)[-1].any() else "The last query may not look at all the tokens."
 
-    def lowest(f):
-        found = mask(f)[0, -1].item()  # the last token, for a query before it
-        right = torch.finfo(dtype).min
-        return None if found == right else f"The mask hides with {found:.4g}, and should with {right:.4g}."
-
     def two_numbers(f):
         found = mask(f).unique()
         return None if len(found) <= 2 else f"There are {len(found)} different numbers in the mask."
