@@ -50,9 +50,10 @@ def theirs(config):
 
 
 def works(model, config):
-    """What is timed: functions by name."""
-    ids = torch.randint(config.vocab_size, (1, 128))
-    batch = torch.randint(config.vocab_size, (4, 64))
+    """What is timed: functions by name; on the same tokens for every model."""
+    chance = torch.Generator().manual_seed(0)
+    ids = torch.randint(config.vocab_size, (1, 128), generator=chance)
+    batch = torch.randint(config.vocab_size, (4, 64), generator=chance)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def prefill():
@@ -91,16 +92,19 @@ def ratio(one, other):
     return statistics.median(times[other]) / statistics.median(times[one])
 
 
+def new_round(one, other, config, dtype, other_first):
+    """By work, how many times as fast the first model is, both built anew: they are gone after the round."""
+    models = {}
+    for build in (other, one) if other_first else (one, other):  # where memory lies counts as well
+        models[build] = build(config).to(dtype)
+    models[other].load_state_dict(models[one].state_dict())
+    ours, others = works(models[one], config), works(models[other], config)
+    return {name: ratio(ours[name], others[name]) for name in ours}
+
+
 def compare(one, other, config, dtype):
-    """By work, how many times as fast the first model is: the medians of rounds, each with new models."""
-    found = []
-    for round_ in range(ROUNDS):
-        models = {}
-        for build in (one, other) if round_ % 2 else (other, one):  # where memory lies counts as well
-            models[build] = build(config).to(dtype)
-        models[other].load_state_dict(models[one].state_dict())
-        ours, others = works(models[one], config), works(models[other], config)
-        found.append({name: ratio(ours[name], others[name]) for name in ours})
+    """By work, how many times as fast the first model is: the medians of the rounds."""
+    found = [new_round(one, other, config, dtype, bool(i % 2)) for i in range(ROUNDS)]
     return {name: statistics.median(each[name] for each in found) for name in found[0]}
 
 
@@ -143,6 +147,7 @@ def main() -> int:
             missed += [
                 f"{shape}, {dtype}: {name}" for name, r in ratios.items() if r < WANTED.get((shape, name), 1)
             ]
+    # `partial` makes a second builder of the same model.
     itself = compare(Llama, partial(Llama), SHAPES["SmolLM2-135M"], torch.float32)
     add_row("SmolLM2-135M beside itself", torch.float32, itself)
     lines += ["", f"{'S':>6}{'eager, MB':>12}{'sdpa, MB':>12}"]
